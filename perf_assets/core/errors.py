@@ -1,0 +1,16 @@
+"""Errors a person can cause, each of which is one clear line: what is wrong, where, what to do."""
+
+
+class BadInputError(Exception):
+    """Something given to us is wrong. Commands print its one line and exit with 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class UnreadableFileError(BadInputError):
+    """A file or directory that no reader understands, or that its reader finds damaged."""
+
+
+class BusyError(BadInputError):
+    """Another process holds what this one needs for longer than it was willing to wait."""

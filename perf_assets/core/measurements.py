@@ -1,0 +1,75 @@
+"""What a reader finds in a file: kernel timings of a benchmark run and whole-program profiles.
+
+All times are seconds and all sizes bytes; a metric keeps the unit that its tool wrote.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTiming:
+    """One RAJAPerf kernel, variant and tuning of one run."""
+
+    run: str
+    """Which run of what was read: the reports' path prefix relative to what was read."""
+    kernel: str
+    variant: str
+    tuning: str
+    problem_size: int | None
+    """Actual size, not the requested one."""
+    reps: int | None
+    ranks: int | None
+    """MPI ranks; 0 for a run without MPI."""
+    threads: int | None
+    """OpenMP threads; None where the files do not say."""
+    seconds_per_rep: float | None
+    seconds_per_rep_min: float | None
+    seconds_per_rep_max: float | None
+    bytes_per_rep: float | None
+    flops_per_rep: float | None
+    is_valid: bool
+    invalid_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTotal:
+    """Inclusive total of one metric at the root of a program."""
+
+    sum: float
+    """Over all ranks and threads."""
+    mean_over_ranks: float
+    """`sum` divided by the number of ranks."""
+    min: float
+    """Smallest value of one profile (rank and thread)."""
+    max: float
+    """Largest value of one profile (rank and thread)."""
+    unit: str
+    """As the tool names it: sec, usec, bytes, count …"""
+    running_ratio: float | None = None
+    """Share of the run in which a multiplexed counter was live; None where the tool does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Whole-program totals of one application run."""
+
+    run: str
+    """Path of the profile relative to what was read, `.` for the thing itself; a table adds `#row`."""
+    ranks: int
+    threads_per_rank: int
+    metrics: dict[str, MetricTotal]
+    """By the tool's own name, without HPCToolkit's ` (I)` or `:Sum (I)` suffix."""
+    wall_seconds: float | None = None
+    hosts: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    """What else the file says of this run, as text (application, arguments, events …)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that was found in one file or directory."""
+
+    format: str
+    metadata: dict[str, str] = field(default_factory=dict)
+    timings: list[KernelTiming] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)

@@ -1,0 +1,44 @@
+"""Scores of predicted against true positive quantities (run times, relative times)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def _log_ratio(true: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
+    true_values, predicted_values = np.asarray(true, float), np.asarray(predicted, float)
+    if true_values.shape != predicted_values.shape:
+        raise ValueError(f"shapes differ: {true_values.shape} true, {predicted_values.shape} predicted")
+    if not true_values.size:
+        raise ValueError("no values to score")
+    if (true_values <= 0).any() or (predicted_values <= 0).any():
+        raise ValueError("scores of ratios need positive values")
+    logs: NDArray[np.float64] = np.log(predicted_values / true_values)
+    return logs
+
+
+def mape(true: ArrayLike, predicted: ArrayLike) -> float:
+    """Mean of |predicted - true| / true, as a ratio (0.1 is ten percent)."""
+    return float(np.mean(np.abs(np.expm1(_log_ratio(true, predicted)))))
+
+
+def log_rmse(true: ArrayLike, predicted: ArrayLike) -> float:
+    """Root mean square of log(predicted / true)."""
+    return float(np.sqrt(np.mean(_log_ratio(true, predicted) ** 2)))
+
+
+def share_within(true: ArrayLike, predicted: ArrayLike, ratio: float) -> float:
+    """Share of predictions whose relative error is at most `ratio`."""
+    return float(np.mean(np.abs(np.expm1(_log_ratio(true, predicted))) <= ratio))
+
+
+def error_factor(true: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
+    """How many times too large or too small each prediction is; 1 is exact."""
+    return np.exp(np.abs(_log_ratio(true, predicted)))
+
+
+def spearman(true: ArrayLike, predicted: ArrayLike) -> float:
+    """Rank correlation, ties at their mean rank."""
+    import pandas as pd
+
+    ranks = pd.DataFrame({"true": np.asarray(true, float), "predicted": np.asarray(predicted, float)}).rank()
+    return float(ranks["true"].corr(ranks["predicted"]))

@@ -1,0 +1,84 @@
+"""How a table is described, and what follows from a description: DDL, checks in SQL, documentation."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Type(Enum):
+    """Column types; the value is DuckDB's name."""
+
+    TEXT = "VARCHAR"
+    INTEGER = "BIGINT"
+    REAL = "DOUBLE"
+    BOOLEAN = "BOOLEAN"
+    TIMESTAMP = "TIMESTAMP"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: what it holds, in which unit, and which values are possible."""
+
+    name: str
+    type: Type
+    description: str
+    unit: str | None = None
+    nullable: bool = False
+    minimum: float | None = None
+    exclusive_minimum: float | None = None
+    allowed: tuple[str, ...] = ()
+
+    def violation(self) -> str | None:
+        """SQL condition that is true for a row whose value is not allowed; None where every value is."""
+        conditions = [] if self.nullable else [f'"{self.name}" IS NULL']
+        if self.minimum is not None:
+            conditions.append(f'"{self.name}" < {self.minimum}')
+        if self.exclusive_minimum is not None:
+            conditions.append(f'"{self.name}" <= {self.exclusive_minimum}')
+        if self.type is Type.REAL:
+            conditions.append(f'NOT isfinite("{self.name}")')
+        if self.allowed:
+            listed = ", ".join(f"'{value}'" for value in self.allowed)
+            conditions.append(f'"{self.name}" NOT IN ({listed})')
+        return " OR ".join(conditions) or None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: its rows, its key, its columns. Every table has the column `machine`."""
+
+    name: str
+    description: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def column_names(self) -> list[str]:
+        """Names in order."""
+        return [column.name for column in self.columns]
+
+    def ddl(self) -> str:
+        """Statement that creates the table.
+
+        Types only: keys and ranges are what the blocking checks test, so that a violation is seen and
+        named instead of aborting a load halfway.
+        """
+        columns = ", ".join(f'"{column.name}" {column.type.value}' for column in self.columns)
+        return f'CREATE TABLE IF NOT EXISTS "{self.name}" ({columns})'
+
+    def markdown(self) -> str:
+        """Section of the documentation page."""
+        lines = [
+            f"## {self.name}",
+            "",
+            self.description,
+            "",
+            f"Key: {', '.join(f'`{name}`' for name in self.key)}.",
+            "",
+            "| column | type | unit | may be missing | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| `{column.name}` | {column.type.name.lower()} | {column.unit or ''} "
+            f"| {'yes' if column.nullable else ''} | {column.description} |"
+            for column in self.columns
+        ]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,11 @@
+"""One line for what a schema refuses."""
+
+from pydantic import ValidationError
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first problem of a validation, with the field it is in."""
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
