@@ -41,6 +41,19 @@ class Column:
             conditions.append(f'"{self.name}" NOT IN ({listed})')
         return " OR ".join(conditions) or None
 
+    def rule(self) -> str:
+        """The same in words, as a statement that holds for allowed values."""
+        parts = [] if self.nullable else ["present"]
+        if self.minimum is not None:
+            parts.append(f"at least {self.minimum:g}")
+        if self.exclusive_minimum is not None:
+            parts.append(f"above {self.exclusive_minimum:g}")
+        if self.type is Type.REAL:
+            parts.append("finite")
+        if self.allowed:
+            parts.append(f"one of {', '.join(self.allowed)}")
+        return ", ".join(parts) or "anything"
+
 
 @dataclass(frozen=True)
 class Table:

@@ -1,0 +1,80 @@
+"""Files that are either whole or absent, and locks between processes."""
+
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perf_assets.core.errors import BusyError
+
+
+def sha256_of(path: Path) -> str:
+    """Hex sha256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path`; what was written there takes the place of `path` on success."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a finished file its final name, on disk before anybody can see it."""
+    _sync(temporary)
+    temporary.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive(lock: Path, purpose: str, wait_seconds: float) -> Iterator[None]:
+    """Hold `lock` alone among all processes; the system releases it when a process dies."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a+") as file:
+        _acquire(file.fileno(), lock, purpose, wait_seconds)
+        file.seek(0)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _acquire(descriptor: int, lock: Path, purpose: str, wait_seconds: float) -> None:
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                holder = lock.read_text().strip() or "unknown"
+                raise BusyError(
+                    f"{purpose} is busy: process {holder} has held {lock} for more than {wait_seconds:.0f} s; "
+                    "wait for it to end, or stop it, and try again"
+                ) from None
+            time.sleep(0.05)

@@ -1,0 +1,162 @@
+"""Putting bundles into the landing zone, whole or not at all, and verifying what others put there."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.manifest import (
+    MANIFEST_NAME,
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    BundleFacts,
+    FileEntry,
+    Manifest,
+    check_bundle_name,
+    check_relative_path,
+    digest_of,
+    parse_manifest,
+)
+from perf_assets.storage.files import sha256_of
+from perf_assets.storage.lake import Lake, LandedBundle
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Outcome of landing one bundle."""
+
+    bundle: LandedBundle
+    is_new: bool
+    """False where the same content stood there already."""
+
+
+def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path], None]) -> Landing:
+    """Write a bundle's files with `write(folder)` and let the bundle appear in the landing zone at once.
+
+    Without a name the bundle is named after its content, so landing the same thing again changes nothing.
+    A bundle of the same name and other content is superseded.
+    """
+    if name is not None:
+        check_bundle_name(name)
+    parent = lake.landing / facts.machine
+    parent.mkdir(parents=True, exist_ok=True)
+    incoming = Path(tempfile.mkdtemp(prefix=".incoming-", dir=parent))
+    try:
+        write(incoming)
+        manifest = Manifest(**facts.model_dump(), files=tuple(_describe_files(incoming)))
+        bundle = LandedBundle(parent / (name or _content_name(manifest)))
+        if _stands_already(bundle, manifest, compare_time=name is not None):
+            return Landing(bundle, is_new=False)
+        (incoming / MANIFEST_NAME).write_bytes(manifest.to_json())
+        incoming.chmod(0o755)
+        _swap_in(incoming, bundle.directory)
+        return Landing(bundle, is_new=True)
+    finally:
+        shutil.rmtree(incoming, ignore_errors=True)
+
+
+def copy_tree(source: Path) -> Callable[[Path], None]:
+    """A `write` for `land` that copies a file or a folder as it is; links are refused."""
+
+    def write(folder: Path) -> None:
+        if source.is_file() and not source.is_symlink():
+            shutil.copyfile(source, folder / source.name)
+            return
+        for path in plain_files(source):
+            copy = folder / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / path, copy)
+
+    return write
+
+
+def plain_files(folder: Path) -> Iterator[str]:
+    """Relative paths of all files below `folder`, sorted; anything that is not a plain file is refused."""
+    pending, found = [""], []
+    while pending:
+        prefix = pending.pop()
+        with os.scandir(folder / prefix) as entries:
+            for entry in entries:
+                path = f"{prefix}{entry.name}"
+                if entry.is_symlink():
+                    raise BadInputError(f"{path!r} is a symbolic link: put the file itself there")
+                if entry.is_dir():
+                    pending.append(f"{path}/")
+                elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+                    found.append(path)
+                else:
+                    raise BadInputError(f"{path!r} is neither a file nor a folder: remove it")
+        if len(found) > MAX_FILES:
+            raise BadInputError(f"{folder} has more than {MAX_FILES} files: split it")
+    yield from sorted(found)
+
+
+def verified_manifest(bundle: LandedBundle, machine: str) -> Manifest:
+    """The bundle's manifest, once all that it says of machine and files is found to be true."""
+    manifest = parse_manifest(bundle.manifest_bytes)
+    if manifest.machine != machine:
+        raise BadInputError(
+            f"manifest.json says machine {manifest.machine!r}, but the bundle lies in the folder of {machine!r}: "
+            "land it where it belongs"
+        )
+    present = set(plain_files(bundle.directory)) - {MANIFEST_NAME}
+    listed = {entry.path for entry in manifest.files}
+    if present != listed:
+        path = min(present ^ listed)
+        problem = "is listed in manifest.json but missing" if path in listed else "is not listed in manifest.json"
+        raise BadInputError(f"file {path!r} {problem}: land the bundle again")
+    for entry in manifest.files:
+        _verify_file(bundle.directory / entry.path, entry)
+    return manifest
+
+
+def _verify_file(path: Path, entry: FileEntry) -> None:
+    size = path.lstat().st_size
+    if size != entry.size:
+        raise BadInputError(
+            f"file {entry.path!r} has {size} bytes, manifest.json says {entry.size}: the copy is incomplete, "
+            "land it again"
+        )
+    if sha256_of(path) != entry.sha256:
+        raise BadInputError(f"file {entry.path!r} does not have the sha256 of manifest.json: land it again")
+
+
+def _describe_files(folder: Path) -> Iterator[FileEntry]:
+    for path in plain_files(folder):
+        try:
+            check_relative_path(path)
+        except ValueError as error:
+            raise BadInputError(f"{error}: rename it") from None
+        size = (folder / path).stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise BadInputError(f"file {path!r} has {size} bytes; the limit is {MAX_FILE_BYTES}: split it")
+        yield FileEntry(path=path, size=size, sha256=sha256_of(folder / path))
+
+
+def _content_name(manifest: Manifest) -> str:
+    """Name made of kind, application and content; when it was collected is not content."""
+    content = manifest.model_copy(update={"collected_at": None}).model_dump_json(exclude_none=True)
+    stem = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in manifest.app or "")
+    return "-".join(part for part in (manifest.kind, stem[:60], digest_of(content.encode())[:12]) if part)
+
+
+def _stands_already(bundle: LandedBundle, manifest: Manifest, *, compare_time: bool) -> bool:
+    if not (bundle.directory / MANIFEST_NAME).is_file():
+        return False
+    if not compare_time:
+        return True
+    return bundle.manifest_bytes == manifest.to_json()
+
+
+def _swap_in(incoming: Path, directory: Path) -> None:
+    if directory.exists():
+        superseded = Path(tempfile.mkdtemp(prefix=".superseded-", dir=directory.parent))
+        directory.replace(superseded / directory.name)
+        incoming.replace(directory)
+        shutil.rmtree(superseded)
+    else:
+        incoming.replace(directory)

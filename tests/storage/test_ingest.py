@@ -1,0 +1,183 @@
+"""From landing zone to warehouse: each bundle once, supersession, quarantine, rebuilding, parallel machines."""
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from perf_assets.core.errors import BadInputError, BusyError
+from perf_assets.core.tables import COUNTERS, RECORD_TABLES, TABLES
+from perf_assets.storage import record as record_module
+from perf_assets.storage.files import exclusive
+from perf_assets.storage.ingest import ingest_machine, pending
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.warehouse import Warehouse
+from tests.conftest import profile_facts
+from tests.storage.conftest import land_counters, read_counters
+
+
+def counters(lake: Lake) -> dict[tuple[str, str], float]:
+    """Value by bundle and counter."""
+    rows = Warehouse(lake).frame(f"SELECT bundle, counter, value_sum FROM {COUNTERS.name}")
+    return {(row.bundle, row.counter): row.value_sum for row in rows.itertuples()}
+
+
+def whole(lake: Lake) -> dict[str, pd.DataFrame]:
+    """All tables, row by row in stored order, without where the record keeps them."""
+    warehouse = Warehouse(lake)
+    frames = {table.name: warehouse.frame(f'SELECT * FROM "{table.name}" ORDER BY ALL') for table in TABLES}
+    frames["raw_landing__bundles"] = frames["raw_landing__bundles"].drop(columns="record_part")
+    return frames
+
+
+def ingest(lake: Lake, machine: str = "quartz") -> tuple[int, int, int]:
+    outcome = ingest_machine(lake, machine, read_counters)
+    Warehouse(lake).load_machine(machine)
+    return outcome.ingested_count, outcome.duplicate_count, outcome.quarantined_count
+
+
+def test_each_bundle_is_ingested_once(lake: Lake) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": 1, "CYC": 2})
+    assert ingest(lake) == (1, 0, 0)
+    assert ingest(lake) == (0, 0, 0)
+    land_counters(lake, "b2", profile_facts(), {"INS": 3})
+    assert ingest(lake) == (1, 0, 0)
+    assert counters(lake) == {("b1", "INS"): 1, ("b1", "CYC"): 2, ("b2", "INS"): 3}
+
+
+def test_changed_content_supersedes_and_may_change_back(lake: Lake) -> None:
+    land_counters(lake, "other", profile_facts(), {"INS": 5})
+    land_counters(lake, "b1", profile_facts(), {"INS": 1, "CYC": 2})
+    ingest(lake)
+    land_counters(lake, "b1", profile_facts(), {"INS": 9})
+    ingest(lake)
+    assert counters(lake) == {("b1", "INS"): 9, ("other", "INS"): 5}
+    land_counters(lake, "b1", profile_facts(), {"INS": 1, "CYC": 2})
+    ingest(lake)
+    assert counters(lake) == {("b1", "INS"): 1, ("b1", "CYC"): 2, ("other", "INS"): 5}
+
+
+def test_the_same_content_under_two_names_counts_once(lake: Lake) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    land_counters(lake, "b2", profile_facts(), {"INS": 1})
+    assert ingest(lake) == (1, 1, 0)
+    assert counters(lake) == {("b1", "INS"): 1}
+    assert pending(lake, "quartz").bundles == []
+
+
+def test_a_bad_bundle_is_quarantined_and_the_others_go_on(lake: Lake) -> None:
+    land_counters(lake, "good", profile_facts(), {"INS": 1})
+    bad = land_counters(lake, "bad", profile_facts(), {"INS": 2}).bundle
+    (bad.directory / "counters.json").write_text("{")
+    assert ingest(lake) == (1, 0, 1)
+    note = json.loads((lake.quarantine / "quartz" / "bad" / "reason.json").read_bytes())
+    assert "land it again" in note["reason"]
+    assert counters(lake) == {("good", "INS"): 1}
+    (bad.directory / "counters.json").write_text('{"INS": 2}')
+    assert ingest(lake) == (1, 0, 0)
+    assert not (lake.quarantine / "quartz" / "bad").exists()
+
+
+def test_a_bad_new_version_leaves_the_old_rows(lake: Lake) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    ingest(lake)
+    newer = land_counters(lake, "b1", profile_facts(), {"INS": 2}).bundle
+    (newer.directory / "counters.json").write_text("{")
+    assert ingest(lake) == (0, 0, 1)
+    assert counters(lake) == {("b1", "INS"): 1}
+    assert (lake.quarantine / "quartz" / "b1" / "reason.json").is_file()
+
+
+def test_parts_are_merged_and_dead_ones_removed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "MAX_PARTS", 3)
+    for number in range(8):
+        land_counters(lake, f"b{number}", profile_facts(), {"INS": number})
+        land_counters(lake, "changing", profile_facts(), {"INS": 100 + number})
+        ingest(lake)
+    assert counters(lake) == {(f"b{n}", "INS"): n for n in range(8)} | {("changing", "INS"): 107}
+    files = list((lake.record / COUNTERS.name / "machine=quartz").iterdir())
+    assert len(files) <= 3
+    assert sorted(files) == MachineRecord(lake.record, "quartz").live_parts(COUNTERS)
+
+
+def test_rebuilding_from_the_record_alone_gives_the_same_warehouse(lake: Lake) -> None:
+    for machine in ("quartz", "ruby"):
+        land_counters(lake, "b1", profile_facts(machine), {"INS": 1, "CYC": 2})
+        ingest(lake, machine)
+        land_counters(lake, "b1", profile_facts(machine), {"INS": 3})
+        land_counters(lake, "b2", profile_facts(machine), {"INS": 4})
+        ingest(lake, machine)
+    before = whole(lake)
+    lake.landing.rename(lake.root / "elsewhere")
+    lake.warehouse.unlink()
+    Warehouse(lake).rebuild()
+    after = whole(lake)
+    assert sum(map(len, after.values())) == 2 * (2 + 2 + 2)
+    for name, frame in before.items():
+        pd.testing.assert_frame_equal(frame, after[name])
+
+
+def test_a_changed_vocabulary_rebuilds_the_warehouse(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    ingest(lake)
+    monkeypatch.setattr("perf_assets.storage.warehouse.vocabulary_digest", lambda: "newer")
+    land_counters(lake, "b1", profile_facts("ruby"), {"INS": 2})
+    ingest(lake, "ruby")
+    assert len(Warehouse(lake).frame(f"SELECT * FROM {COUNTERS.name}")) == 2
+
+
+def _ingest_elsewhere(root: Path, machine: str) -> None:
+    ingest(Lake(root), machine)
+
+
+def test_two_processes_ingest_two_machines_at_once(lake: Lake) -> None:
+    machines = ["quartz", "ruby"]
+    for machine in machines:
+        for number in range(50):
+            land_counters(lake, f"b{number}", profile_facts(machine), {"INS": number, "CYC": 2 * number})
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_ingest_elsewhere, args=(lake.root, machine)) for machine in machines]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0]
+    counts = Warehouse(lake).frame(f"SELECT machine, count(*) AS n FROM {COUNTERS.name} GROUP BY 1 ORDER BY 1")
+    assert counts.to_dict("list") == {"machine": machines, "n": [100, 100]}
+
+
+def test_a_lock_that_stays_held_is_one_clear_line(lake: Lake) -> None:
+    lock = lake.locks / "quartz.lock"
+    with (
+        exclusive(lock, "ingestion of quartz", 1),
+        pytest.raises(BusyError, match=r"ingestion of quartz is busy: process \d+"),
+        exclusive(lock, "ingestion of quartz", 0.1),
+    ):
+        pass
+
+
+def test_reading_without_a_warehouse_says_what_to_do(lake: Lake) -> None:
+    with pytest.raises(BadInputError, match="run 'perf-assets ingest'"):
+        Warehouse(lake).frame("SELECT 1")
+
+
+def test_checks_find_each_kind_of_violation(lake: Lake) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": float("nan")})
+    land_counters(lake, "b2", profile_facts(), {"INS": 1})
+    ingest(lake)
+    warehouse = Warehouse(lake)
+    found = {violation.rule: violation for violation in warehouse.violations(COUNTERS, "quartz")}
+    assert found["value_sum: present, finite"].row_count == 1
+    assert "b1" in found["value_sum: present, finite"].example
+    import duckdb
+
+    with duckdb.connect(str(lake.warehouse)) as connection:
+        connection.execute(f"INSERT INTO {COUNTERS.name} SELECT * FROM {COUNTERS.name} WHERE bundle = 'b2'")
+        connection.execute(f"ALTER TABLE {COUNTERS.name} ALTER unit TYPE INTEGER USING 1")
+    rules = [violation.rule for violation in warehouse.violations(COUNTERS, "quartz")]
+    assert "key (machine, bundle, run, counter) is unique" in rules
+    assert "column unit" in rules
+    assert warehouse.violations(RECORD_TABLES[1], "quartz") == []
