@@ -12,7 +12,7 @@ from perf_assets.storage.lake import Lake
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
-@pytest.fixture()
+@pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """An empty lake."""
     return Lake(tmp_path / "lake")

@@ -3,6 +3,7 @@
 All times are seconds and all sizes bytes; a metric keeps the unit that its tool wrote.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -29,6 +30,8 @@ class KernelTiming:
     flops_per_rep: float | None
     is_valid: bool
     invalid_reason: str | None = None
+    counters: dict[str, float] = field(default_factory=dict)
+    """What else was measured of the kernel, by the tool's own name (top-down shares …)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +75,5 @@ class Reading:
     format: str
     metadata: dict[str, str] = field(default_factory=dict)
     timings: list[KernelTiming] = field(default_factory=list)
-    profiles: list[Profile] = field(default_factory=list)
+    profiles: Sequence[Profile] = field(default_factory=list)
+    """A list, or for a large table of samples a sequence that makes its profiles when asked."""

@@ -48,13 +48,13 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
     try:
         write(incoming)
         manifest = Manifest(**facts.model_dump(), files=tuple(_describe_files(incoming)))
-        bundle = LandedBundle(parent / (name or _content_name(manifest)))
-        if _stands_already(bundle, manifest, compare_time=name is not None):
-            return Landing(bundle, is_new=False)
+        directory = parent / (name or _content_name(manifest))
+        if _stands_already(LandedBundle(directory), manifest, compare_time=name is not None):
+            return Landing(LandedBundle(directory), is_new=False)
         (incoming / MANIFEST_NAME).write_bytes(manifest.to_json())
         incoming.chmod(0o755)
-        _swap_in(incoming, bundle.directory)
-        return Landing(bundle, is_new=True)
+        _swap_in(incoming, directory)
+        return Landing(LandedBundle(directory), is_new=True)
     finally:
         shutil.rmtree(incoming, ignore_errors=True)
 

@@ -1,12 +1,9 @@
 """A stand-in for the readers: storage must not depend on file formats."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.manifest import BundleFacts, Manifest
@@ -46,8 +43,3 @@ def land_counters(lake: Lake, name: str, facts: BundleFacts, counters: dict[str,
         (folder / "counters.json").write_text(json.dumps(counters))
 
     return land(lake, facts, name, write)
-
-
-@pytest.fixture()
-def reader() -> Callable[..., Content]:
-    return read_counters
