@@ -47,8 +47,8 @@ TIMINGS = Table(
         Column("tuning", Type.TEXT, "Tuning of the variant, as in default or block_256"),
         Column("problem_size", Type.INTEGER, "Actual problem size, not the requested one", nullable=True, minimum=1),
         Column("reps", Type.INTEGER, "Repetitions", unit="count", nullable=True, minimum=0),
-        Column("ranks", Type.INTEGER, "MPI ranks; 0 for a run without MPI", nullable=True, minimum=0),
-        Column("threads", Type.INTEGER, "OpenMP threads of a rank", nullable=True, minimum=1),
+        Column("ranks", Type.INTEGER, "MPI ranks; 0 for a run without MPI", unit="count", nullable=True, minimum=0),
+        Column("threads", Type.INTEGER, "OpenMP threads of a rank", unit="count", nullable=True, minimum=1),
         Column("seconds_per_rep", Type.REAL, "Mean time of a repetition", unit="seconds", nullable=True, minimum=0),
         Column(
             "seconds_per_rep_min", Type.REAL, "Fastest pass, per repetition", unit="seconds", nullable=True, minimum=0

@@ -19,16 +19,19 @@ def sha256_of(path: Path) -> str:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path`; what was written there takes the place of `path` on success."""
+    """Give a temporary name beside `path`; what was written there takes the place of `path` on success.
+
+    The name is always the same, so that what a killed process left is used up by the next: writers of one path
+    must hold a lock.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         yield temporary
         publish(temporary, path)

@@ -38,7 +38,11 @@ class Pending:
     """What of a machine's landing zone is not in its record."""
 
     bundles: list[LandedBundle]
+    """New, changed, and refused ones (whose files may have been mended)."""
+    new_count: int
+    """How many of them were never looked at."""
     landed_count: int
+    """All complete bundles in the landing zone."""
 
 
 @dataclass
@@ -53,10 +57,13 @@ class Ingestion:
 
 
 def pending(lake: Lake, machine: str) -> Pending:
-    """Bundles to ingest: new, changed, and refused ones (whose files may have been mended)."""
+    """What is to be ingested for a machine."""
     ledger = MachineRecord(lake.record, machine).ledger()
     landed = landed_bundles(lake, machine)
-    return Pending([bundle for bundle in landed if not _is_settled(bundle, ledger)], len(landed))
+    unseen = [bundle for bundle in landed if ledger.get(bundle.name, {}).get("bundle_digest") != bundle.digest]
+    refused = {name for name, row in ledger.items() if row["status"] == "quarantined"}
+    new = {bundle.name for bundle in unseen}
+    return Pending([bundle for bundle in landed if bundle.name in new | refused], len(new), len(landed))
 
 
 def ingest_machine(
@@ -141,11 +148,6 @@ def _refused(row: dict[str, Any], earlier: Mapping[str, Any] | None, reason: str
     if earlier is not None and earlier["status"] == "ingested":
         return dict(earlier) | {"reason": f"a newer version was refused: {reason}"}
     return row | {"status": "quarantined", "record_part": None, "reason": reason}
-
-
-def _is_settled(bundle: LandedBundle, ledger: Mapping[str, Mapping[str, Any]]) -> bool:
-    row = ledger.get(bundle.name)
-    return row is not None and row["bundle_digest"] == bundle.digest and row["status"] != "quarantined"
 
 
 def _count(outcome: Ingestion, row: Mapping[str, Any]) -> None:

@@ -59,17 +59,20 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
         shutil.rmtree(incoming, ignore_errors=True)
 
 
-def copy_tree(source: Path) -> Callable[[Path], None]:
-    """A `write` for `land` that copies a file or a folder as it is; links are refused."""
+def copying(source: Path) -> Callable[[Path], None]:
+    """A `write` for `land` that copies a file, or all files of a folder but its manifest; links are refused."""
 
     def write(folder: Path) -> None:
-        if source.is_file() and not source.is_symlink():
+        if source.is_symlink():
+            raise BadInputError(f"{source} is a symbolic link: name the file itself")
+        if source.is_file():
             shutil.copyfile(source, folder / source.name)
             return
         for path in plain_files(source):
-            copy = folder / path
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / path, copy)
+            if path != MANIFEST_NAME:
+                copy = folder / path
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source / path, copy)
 
     return write
 

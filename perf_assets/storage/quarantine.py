@@ -1,11 +1,12 @@
 """What was refused, and why, in a place where a person looks."""
 
 import json
+import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perf_assets.storage.files import write_bytes
+from perf_assets.storage.files import exclusive, write_bytes
 from perf_assets.storage.lake import Lake, LandedBundle, strays
 
 _STRAYS = "_strays"
@@ -24,11 +25,12 @@ def release(lake: Lake, machine: str, bundle: LandedBundle) -> None:
 
 def quarantine_strays(lake: Lake) -> list[str]:
     """Write down what in the landing zone cannot be a bundle; return one line for each."""
-    lines = []
-    for stray in strays(lake):
-        _write(lake.quarantine / _STRAYS / stray.safe_name, stray.path, "", stray.reason)
-        lines.append(f"{stray.path!r}: {stray.reason}")
-    return lines
+    found = list(strays(lake))
+    if found:
+        with exclusive(lake.locks / "strays.lock", "the list of strays", wait_seconds=60):
+            for stray in found:
+                _write(lake.quarantine / _STRAYS / stray.safe_name, stray.path, "", stray.reason)
+    return [f"{str(stray.path)!a}: {stray.reason}" for stray in found]
 
 
 def _folder(lake: Lake, machine: str, bundle: LandedBundle) -> Path:
@@ -36,9 +38,13 @@ def _folder(lake: Lake, machine: str, bundle: LandedBundle) -> Path:
 
 
 def _write(folder: Path, refused: Path, digest: str, reason: str) -> None:
-    note = {"refused": ascii(str(refused))[1:-1], "bundle_digest": digest, "reason": reason}
-    file = folder / "reason.json"
-    if file.is_file() and json.loads(file.read_bytes()) | note == json.loads(file.read_bytes()):
+    earlier = json.loads(file.read_bytes()) if (file := folder / "reason.json").is_file() else {}
+    note = {
+        "refused": os.fsencode(refused).decode(errors="backslashreplace"),
+        "bundle_digest": digest,
+        "reason": reason,
+    }
+    if earlier | note == earlier:
         return
     note["refused_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     write_bytes(file, (json.dumps(note, indent=1) + "\n").encode())

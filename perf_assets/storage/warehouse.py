@@ -9,16 +9,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import duckdb
-import pandas as pd
 
 from perf_assets.core.errors import BadInputError, BusyError
+from perf_assets.core.manifest import digest_of
 from perf_assets.core.schema import Table
 from perf_assets.core.tables import BUNDLES, SPECS, TABLES, vocabulary_digest
 from perf_assets.storage.files import exclusive, publish
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _STATE = "warehouse_state"
 """Which vocabulary the warehouse has (row with an empty machine) and which record of each machine it holds."""
@@ -51,7 +55,7 @@ class Warehouse:
         finally:
             connection.close()
 
-    def frame(self, query: str, parameters: list[object] | None = None) -> pd.DataFrame:
+    def frame(self, query: str, parameters: list[object] | None = None) -> "pd.DataFrame":
         """Result of one query."""
         with self.read() as connection:
             return connection.execute(query, parameters or []).df()
@@ -72,10 +76,33 @@ class Warehouse:
         with self._writing():
             return self._build()
 
+    def is_behind(self, machine: str) -> bool:
+        """Whether a machine's record is newer than what is loaded."""
+        state = self._state()
+        return state.get("") != vocabulary_digest() or (
+            state.get(machine, "") != MachineRecord(self._lake.record, machine).digest()
+        )
+
+    def content_digest(self, table: Table, machine: str) -> str:
+        """Changes when and only when other bundles stand behind a machine's rows of `table`."""
+        query = f'SELECT DISTINCT bundle, bundle_digest FROM "{table.name}" WHERE machine = ? ORDER BY ALL'
+        with self.read() as connection:
+            return digest_of(repr(connection.execute(query, [machine]).fetchall()).encode())
+
     def violations(self, table: Table, machine: str) -> list[Violation]:
         """What a machine's rows of `table` have against its vocabulary."""
         with self.read() as connection:
-            return [*_shape_violations(connection, table), *_row_violations(connection, table, machine)]
+            return _violations(connection, table, machine)
+
+    def ledger_violations(self, machine: str) -> list[Violation]:
+        """The same for the machine's ledger as it stands in the record."""
+        ledger = MachineRecord(self._lake.record, machine).ledger_file()
+        if not ledger.is_file():
+            return []
+        with duckdb.connect(":memory:") as connection:
+            rows = "SELECT * FROM read_parquet(?, hive_partitioning = false)"
+            connection.execute(f'CREATE TABLE "{BUNDLES.name}" AS {rows}', [str(ledger)])
+            return _violations(connection, BUNDLES, machine)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -174,6 +201,10 @@ def _selection(record: MachineRecord, table: Table) -> tuple[str, dict[str, obje
         ORDER BY {", ".join(f"part.{name}" for name in table.key)}
     """
     return query, {"parts": parts, "ledger": ledger} if parts else {}
+
+
+def _violations(connection: duckdb.DuckDBPyConnection, table: Table, machine: str) -> list[Violation]:
+    return [*_shape_violations(connection, table), *_row_violations(connection, table, machine)]
 
 
 def _shape_violations(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Violation]:

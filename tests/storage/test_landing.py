@@ -8,7 +8,7 @@ import pytest
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import parse_manifest
 from perf_assets.storage.lake import Lake, LandedBundle, landed_bundles, strays
-from perf_assets.storage.landing import copy_tree, land, verified_manifest
+from perf_assets.storage.landing import copying, land, verified_manifest
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters
 
@@ -34,9 +34,9 @@ def test_landing_the_same_again_changes_nothing(lake: Lake) -> None:
 def test_without_a_name_content_names_the_bundle(lake: Lake, tmp_path: Path) -> None:
     source = tmp_path / "profile.csv"
     source.write_text("a,b\n")
-    first = land(lake, profile_facts(), None, copy_tree(source))
+    first = land(lake, profile_facts(), None, copying(source))
     later = profile_facts(collected_at="2026-11-02T00:00:00Z")
-    again = land(lake, later, None, copy_tree(source))
+    again = land(lake, later, None, copying(source))
     assert first.bundle.name.startswith("profile-Kripke-")
     assert (again.is_new, again.bundle) == (False, first.bundle)
 
@@ -62,7 +62,7 @@ def test_links_are_not_landed(lake: Lake, tmp_path: Path) -> None:
     source.mkdir()
     (source / "secret").symlink_to("/etc/hostname")
     with pytest.raises(BadInputError, match="symbolic link"):
-        land(lake, profile_facts(), None, copy_tree(source))
+        land(lake, profile_facts(), None, copying(source))
 
 
 def test_a_name_that_is_not_utf8_is_not_landed(lake: Lake, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_name_that_is_not_utf8_is_not_landed(lake: Lake, tmp_path: Path) -> No
     source.mkdir()
     Path(os.fsdecode(os.fsencode(source) + b"/caf\xe9")).write_text("x")
     with pytest.raises(BadInputError, match="not UTF-8"):
-        land(lake, profile_facts(), None, copy_tree(source))
+        land(lake, profile_facts(), None, copying(source))
 
 
 def _spoil_content(folder: Path) -> None:

@@ -1,0 +1,149 @@
+"""`perf-assets doctor`."""
+
+import importlib.metadata
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from perf_assets.cli.output import json_option, print_json, print_table
+from perf_assets.cli.services import free_port
+from perf_assets.core.errors import BadInputError, BusyError
+from perf_assets.core.places import dagster_home, lake_root, project_root
+from perf_assets.storage.files import exclusive
+from perf_assets.storage.ingest import pending
+from perf_assets.storage.lake import Lake, strays
+from perf_assets.storage.warehouse import Warehouse
+
+_NEEDED_BYTES = 2 * 10**9
+_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "fuse.sshfs"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    check: str
+    state: str
+    """ok, warning or problem."""
+    found: str
+    advice: str = ""
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """Check Python, disk, ports, locks, versions and the lake, and say what to do.
+
+    Exits with 1 if something will not work; warnings do not count.
+    """
+    findings = [finding for check in _CHECKS for finding in check()]
+    if as_json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    else:
+        print_table("Doctor", ["check", "state", "found", "what to do"], [list(asdict(f).values()) for f in findings])
+    if any(finding.state == "problem" for finding in findings):
+        sys.exit(1)
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    is_known = (3, 11) <= sys.version_info[:2] < (3, 13)
+    yield Finding("Python", "ok" if is_known else "problem", version, "" if is_known else "use Python 3.11 or 3.12")
+
+
+def _versions() -> Iterator[Finding]:
+    pins = dict(
+        line.split("==")
+        for line in (project_root() / "constraints.txt").read_text().splitlines()
+        if "==" in line and not line.startswith("#")
+    )
+    other = []
+    for name in importlib.metadata.requires("perf_assets") or []:
+        package = name.split(";")[0].split("<")[0].split(">")[0].split("=")[0].split("[")[0].strip()
+        if "extra ==" in name or package not in pins:
+            continue
+        try:
+            installed = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            installed = "missing"
+        if installed != pins[package]:
+            other.append(f"{package} {installed} (pinned {pins[package]})")
+    found = ", ".join(other) or "as pinned in constraints.txt"
+    yield Finding("versions", "warning" if other else "ok", found, "run 'make setup'" if other else "")
+
+
+def _disk() -> Iterator[Finding]:
+    for name, folder in (("lake", lake_root()), ("Dagster home", dagster_home())):
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        if not os.access(existing, os.W_OK):
+            yield Finding(f"{name} folder", "problem", str(existing), "make it writable, or move it")
+            continue
+        free = shutil.disk_usage(existing).free
+        state = "ok" if free > _NEEDED_BYTES else "problem"
+        yield Finding(
+            f"{name} disk", state, f"{free / 1e9:.1f} GB free at {existing}", "" if state == "ok" else "free space"
+        )
+    kind = _file_system(dagster_home())
+    if kind in _NETWORK_FILE_SYSTEMS:
+        yield Finding("Dagster home", "problem", f"on {kind}", "SQLite breaks there: set DAGSTER_HOME to a local disk")
+
+
+def _file_system(folder: Path) -> str:
+    import psutil
+
+    holding = [part for part in psutil.disk_partitions(all=True) if folder.is_relative_to(part.mountpoint)]
+    return max(holding, key=lambda part: len(part.mountpoint)).fstype if holding else "unknown"
+
+
+def _ports() -> Iterator[Finding]:
+    for name, port, option in (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port")):
+        try:
+            free_port(port, option)
+            yield Finding(f"{name} port", "ok", f"{port} is free")
+        except BadInputError:
+            yield Finding(f"{name} port", "warning", f"{port} is taken", f"'perf-assets up' may run; else use {option}")
+
+
+def _locks() -> Iterator[Finding]:
+    held = []
+    for lock in sorted(lake_root().glob("locks/*.lock")):
+        try:
+            with exclusive(lock, lock.stem, wait_seconds=0):
+                pass
+        except BusyError:
+            held.append(f"{lock.stem} by process {lock.read_text().strip()}")
+    found = ", ".join(held) or "none held"
+    yield Finding("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
+
+
+def _landing() -> Iterator[Finding]:
+    lake = Lake(lake_root())
+    waiting = {machine: len(pending(lake, machine).bundles) for machine in lake.machines()}
+    todo = {machine: count for machine, count in waiting.items() if count}
+    found = ", ".join(f"{machine} {count}" for machine, count in todo.items()) or "nothing waits"
+    yield Finding("landing zone", "warning" if todo else "ok", found, "run 'perf-assets ingest'" if todo else "")
+    odd = [str(stray.path) for stray in strays(lake)]
+    if odd:
+        yield Finding("landing zone", "warning", f"not bundles: {odd!a}", "see quarantine/_strays")
+    abandoned = sorted(lake.landing.glob("*/.incoming-*"))
+    if abandoned:
+        yield Finding("landing zone", "warning", f"{len(abandoned)} unfinished landings", f"remove {abandoned[0]} …")
+
+
+def _warehouse() -> Iterator[Finding]:
+    lake = Lake(lake_root())
+    try:
+        behind = [machine for machine in lake.machines() if Warehouse(lake, wait_seconds=5).is_behind(machine)]
+    except BadInputError as error:
+        yield Finding("warehouse", "problem", str(error), "run 'perf-assets ingest --rebuild'")
+        return
+    found = f"behind the record for {', '.join(behind)}" if behind else "holds the record"
+    yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
+
+
+_CHECKS = (_python, _versions, _disk, _ports, _locks, _landing, _warehouse)

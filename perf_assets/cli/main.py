@@ -1,0 +1,54 @@
+"""The `perf-assets` command: finds the subcommand, loads only that, and turns bad input into one line and exit 2."""
+
+import importlib
+import sys
+
+import click
+
+from perf_assets.core.errors import BadInputError
+
+_COMMANDS = {
+    "demo": "Simulate a fleet and run the whole pipeline on it.",
+    "up": "Start the Dagster and MLflow pages; stop them with Ctrl-C.",
+    "land": "Put measurements into the landing zone.",
+    "ingest": "Read what landed into the record and the warehouse.",
+    "vocabulary": "Print every table with its columns, units and keys.",
+    "doctor": "Check this installation and say what to do.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Commands by name, each in a module of the same name, imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"perf_assets.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup)
+@click.version_option(package_name="perf_assets")
+def cli() -> None:
+    """Performance data, machine models and few-shot performance models of supercomputers."""
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        cli.main(prog_name="perf-assets", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BadInputError as error:
+        click.echo(f"perf-assets: {error}", err=True)
+        sys.exit(2)

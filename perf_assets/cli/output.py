@@ -1,0 +1,43 @@
+"""How commands print: results on stdout as a table or one JSON document, everything else on stderr."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+json_option: Callable[[Function], Function] = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document."
+)
+
+
+def print_json(document: object) -> None:
+    """Print a result as one JSON document."""
+    click.echo(json.dumps(document, indent=1, default=str))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a result as a table; numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for position, column in enumerate(columns):
+        is_number = bool(rows) and all(isinstance(row[position], int | float) for row in rows)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row))
+    Console().print(table)
+
+
+def say(message: str) -> None:
+    """Tell a person what is going on, on stderr."""
+    click.echo(message, err=True)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,109 @@
+"""Child processes that start together, are waited for, and leave nothing behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from perf_assets.core.errors import BadInputError
+
+_STOP_SECONDS = 15.0
+_SHOWN_LOG_LINES = 15
+
+
+@dataclass
+class Service:
+    """One running child with all that it started."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    is_ready: Callable[[], bool]
+
+    def check_alive(self) -> None:
+        """Raise with the end of its log if it has ended."""
+        code = self.process.poll()
+        if code is not None:
+            tail = " | ".join(self.log.read_text(errors="replace").splitlines()[-_SHOWN_LOG_LINES:])
+            raise BadInputError(f"{self.name} ended with code {code}; its log {self.log} ends: {tail}")
+
+
+def start(
+    name: str, command: Sequence[str], log: Path, environment: Mapping[str, str], is_ready: Callable[[], bool]
+) -> Service:
+    """Start a child in a session of its own, so that it and its children can be stopped together."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+    return Service(name, process, log, is_ready)
+
+
+def wait_until_ready(services: Sequence[Service], timeout_seconds: float) -> None:
+    """Wait until all answer; raise if one ends or the time is over."""
+    deadline = time.monotonic() + timeout_seconds
+    waiting = list(services)
+    while waiting:
+        for service in services:
+            service.check_alive()
+        waiting = [service for service in waiting if not service.is_ready()]
+        if waiting and time.monotonic() > deadline:
+            names = ", ".join(f"{service.name} (log {service.log})" for service in waiting)
+            raise BadInputError(f"no answer within {timeout_seconds:.0f} s from {names}")
+        time.sleep(0.3)
+
+
+def stop(services: Sequence[Service]) -> None:
+    """End all services and everything they started."""
+    family = [process for service in services for process in _family(service.process.pid)]
+    for service in services:
+        if service.process.poll() is None:
+            os.killpg(service.process.pid, signal.SIGTERM)
+    _, alive = psutil.wait_procs(family, timeout=_STOP_SECONDS)
+    for process in alive:
+        process.kill()
+    psutil.wait_procs(alive, timeout=_STOP_SECONDS)
+
+
+def answers(url: str) -> bool:
+    """Whether a page can be fetched."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status < 500)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def free_port(wanted: int, option: str) -> int:
+    """`wanted` if nobody listens there, any free port for 0; raise otherwise."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except (OSError, OverflowError):
+            raise BadInputError(
+                f"port {wanted} cannot be used: choose another with {option} (0 takes a free one)"
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        parent = psutil.Process(pid)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,82 @@
+"""`perf-assets up`."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from perf_assets.cli.output import say
+from perf_assets.cli.services import Service, answers, free_port, start, stop, wait_until_ready
+from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.storage.files import exclusive
+
+_START_SECONDS = 120.0
+
+
+@click.command()
+@click.option("--port", default=3000, show_default=True, help="Port of the Dagster page; 0 takes a free one.")
+@click.option("--mlflow-port", default=5000, show_default=True, help="Port of the MLflow page; 0 takes a free one.")
+def command(port: int, mlflow_port: int) -> None:
+    """Start the Dagster page, the Dagster daemon and the MLflow page on this machine only.
+
+    Prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is left running.
+    """
+    home = dagster_home()
+    with exclusive(home / "up.lock", "perf-assets up", wait_seconds=0):
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
+        services = _start_all(home, port, mlflow_port)
+        try:
+            wait_until_ready(services, _START_SECONDS)
+            click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
+            say("Press Ctrl-C to stop.")
+            while not stopped.wait(1.0):
+                for service in services:
+                    service.check_alive()
+        finally:
+            say("Stopping.")
+            stop(services)
+
+
+def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
+    from perf_assets.defs.runs import daemon_is_alive, open_instance
+
+    instance = open_instance()
+    lake = lake_root()
+    (lake / "mlflow").mkdir(parents=True, exist_ok=True)
+    programs = Path(sys.executable).parent
+    workspace = str(project_root() / "workspace.yaml")
+    here = "127.0.0.1"
+    environment = {
+        "DAGSTER_HOME": str(home),
+        "PERF_ASSETS_LAKE": str(lake),
+        "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
+    }
+
+    def service(name: str, command: list[str], is_ready: Callable[[], bool]) -> Service:
+        program = str(programs / command[0])
+        return start(name, [program, *command[1:]], home / "logs" / f"{name}.log", environment, is_ready)
+
+    return [
+        service(
+            "dagster-webserver",
+            ["dagster-webserver", "-w", workspace, "-h", here, "-p", str(port)],
+            lambda: answers(f"http://{here}:{port}/server_info"),
+        ),
+        service("dagster-daemon", ["dagster-daemon", "run", "-w", workspace], lambda: daemon_is_alive(instance)),
+        service(
+            "mlflow",
+            [
+                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port)),
+                *("--backend-store-uri", mlflow_tracking_uri()),
+                *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
+            ],
+            lambda: answers(f"http://{here}:{mlflow_port}/health"),
+        ),
+    ]

@@ -1,0 +1,18 @@
+"""`perf-assets vocabulary`."""
+
+import click
+
+from perf_assets.core.tables import TABLES
+
+_INTRODUCTION = """\
+# Tables
+
+Made by `make docs` from `perf_assets/core/tables.py`; do not edit. Every asset of the same name is the table in
+`data_lake/warehouse.duckdb`. Units are in the column names where a column has one unit.
+"""
+
+
+@click.command()
+def command() -> None:
+    """Print every table with its columns, units and keys, as Markdown."""
+    click.echo("\n".join([_INTRODUCTION, *(table.markdown() for table in TABLES)]), nl=False)

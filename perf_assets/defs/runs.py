@@ -1,0 +1,100 @@
+"""Running the jobs from a command, with the persistent Dagster instance, so that the UI shows them."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+import psutil
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.places import dagster_home
+from perf_assets.defs.automation import ingest_machine_job
+from perf_assets.defs.build import build_definitions
+from perf_assets.defs.partitions import machines as machines_partitions
+
+_PROCESS_TAG = "perf_assets/process"
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True)
+class MachineOutcome:
+    """How ingesting one machine went."""
+
+    machine: str
+    seconds: float
+
+
+def ingest_machines(machines: Sequence[str], on_start: Callable[[str], None]) -> Iterator[MachineOutcome]:
+    """Run the ingestion job for each machine in this process."""
+    with open_instance() as instance:
+        end_dead_runs(instance)
+        instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
+        job = build_definitions().resolve_job_def(ingest_machine_job.name)
+        for machine in machines:
+            on_start(machine)
+            start = time.monotonic()
+            result = job.execute_in_process(
+                instance=instance,
+                partition_key=machine,
+                run_config=_QUIET,
+                tags={_PROCESS_TAG: _process_name(os.getpid())},
+                raise_on_error=False,
+            )
+            if not result.success:
+                raise BadInputError(f"ingestion of {machine} failed: {_first_failure(result)}")
+            yield MachineOutcome(machine, time.monotonic() - start)
+
+
+def open_instance() -> dg.DagsterInstance:
+    """The persistent instance of this project."""
+    home = dagster_home()
+    if not (home / "dagster.yaml").is_file():
+        raise BadInputError(f"{home} has no dagster.yaml: copy the project's dagster_home/dagster.yaml there")
+    os.environ["DAGSTER_HOME"] = str(home)
+    return dg.DagsterInstance.get()
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark runs of commands that were killed as failed, and free what they held.
+
+    Nobody watches over a run that a command executes in its own process: killed, it would look alive for ever
+    and keep its place in the warehouse pool.
+    """
+    alive = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+    for run in instance.get_runs(alive):
+        process = run.tags.get(_PROCESS_TAG)
+        if process is not None and not _is_alive(process):
+            instance.report_run_failed(run, f"its process ({process}) died")
+            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+
+
+def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
+    """Whether every daemon that this instance needs has reported lately."""
+    statuses = instance.get_daemon_statuses()
+    return all(status.healthy for status in statuses.values() if status.required)
+
+
+def _process_name(pid: int) -> str:
+    """Host, process and start time: process ids come again, these do not."""
+    return f"{socket.gethostname()}:{pid}:{psutil.Process(pid).create_time():.2f}"
+
+
+def _is_alive(process: str) -> bool:
+    host, pid, _ = process.rsplit(":", 2)
+    if host != socket.gethostname():
+        return True
+    return psutil.pid_exists(int(pid)) and _process_name(int(pid)) == process
+
+
+def _first_failure(result: dg.ExecuteInProcessResult) -> str:
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            while error is not None and error.cause is not None:
+                error = error.cause
+            if error is not None:
+                return error.message.strip()
+    return f"see run {result.run_id} in the Dagster UI ('perf-assets up')"

@@ -1,0 +1,57 @@
+"""What the UI shows of a table."""
+
+import dagster as dg
+
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.schema import Table
+from perf_assets.storage.warehouse import Warehouse
+
+_PREVIEW_ROWS = 5
+
+
+def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
+    """The asset that stands for a table: name, description, columns and group follow from the vocabulary."""
+    return dg.AssetSpec(
+        table.name,
+        deps=deps or [],
+        description=table.description,
+        group_name=table.name.split("_", 1)[0],
+        kinds=kinds,
+        owners=["team:performance"],
+        metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
+        code_version=digest_of(table.ddl().encode())[:12],
+    )
+
+
+def column_schema(table: Table) -> dg.TableSchema:
+    """Columns with type, unit and rules, as the UI shows them."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name,
+                column.type.value,
+                f"{column.description} [{column.unit}]" if column.unit else column.description,
+                constraints=dg.TableColumnConstraints(
+                    nullable=column.nullable, other=[] if column.rule() == "present" else [column.rule()]
+                ),
+            )
+            for column in table.columns
+        ],
+        constraints=dg.TableConstraints([f"key: {', '.join(table.key)}"]),
+    )
+
+
+def materialization(warehouse: Warehouse, table: Table, machine: str, row_count: int) -> dg.MaterializeResult[None]:
+    """Row counts, a preview and the version of a machine's rows of a table."""
+    head = warehouse.frame(
+        f'SELECT * EXCLUDE (machine, bundle_digest) FROM "{table.name}" WHERE machine = ? LIMIT {_PREVIEW_ROWS}',
+        [machine],
+    )
+    return dg.MaterializeResult(
+        asset_key=table.name,
+        metadata={
+            "dagster/partition_row_count": row_count,
+            "preview": dg.MetadataValue.md(head.to_markdown(index=False)),
+        },
+        data_version=dg.DataVersion(warehouse.content_digest(table, machine)),
+    )

@@ -1,0 +1,103 @@
+"""Who may import whom, and what loading costs."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "perf_assets"
+
+ALLOWED = {
+    "core": set(),
+    "readers": {"core"},
+    "features": {"core"},
+    "scheduling": {"core"},
+    "reports": {"core"},
+    "storage": {"core"},
+    "demo": {"core"},
+    "models": {"core", "features"},
+    "registry": {"core", "features", "models"},
+}
+EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
+SHELLS = {"defs", "cli", "api"}
+HOMES = {
+    "dagster": {"defs"},
+    "duckdb": {"storage"},
+    "mlflow": {"registry"},
+    "torch": {"models"},
+    "xgboost": {"models"},
+    "pytorch_tabnet": {"models"},
+    "sklearn": {"models"},
+}
+HEAVY = ["torch", "xgboost", "sklearn", "mlflow", "matplotlib"]
+
+
+def imports(file: Path) -> Iterator[tuple[str, bool]]:
+    """Imported modules, and whether the import is at the top level of the file."""
+    tree = ast.parse(file.read_text())
+    top = set(map(id, tree.body))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, id(node) in top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            assert node.module is not None
+            yield node.module, id(node) in top
+            yield from ((f"{node.module}.{alias.name}", id(node) in top) for alias in node.names)
+
+
+def package_files() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+
+
+def home_of(file: Path) -> str:
+    return file.relative_to(PACKAGE).parts[0]
+
+
+def test_the_rules_cover_every_package() -> None:
+    found = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    assert found <= EVERYTHING
+    assert {"core", "storage", "defs"} <= found
+
+
+@pytest.mark.parametrize("file", package_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_packages_import_only_what_they_may(file: Path) -> None:
+    home = home_of(file)
+    for module, is_top in imports(file):
+        parts = module.split(".")
+        if parts[0] == "perf_assets" and len(parts) > 1 and parts[1] in EVERYTHING:
+            if home in SHELLS:
+                assert parts[1] in {home, *ALLOWED} or (home == "cli" and parts[1] in SHELLS), module
+                assert not (is_top and parts[1] in {"models", "registry"}), f"{module} at the top of {file}"
+            else:
+                assert parts[1] == home or parts[1] in ALLOWED[home], f"{home} imports {module}"
+        if parts[0] in HOMES:
+            assert home in HOMES[parts[0]], f"{home} imports {module}"
+
+
+def test_init_files_are_empty() -> None:
+    assert [path for path in PACKAGE.rglob("__init__.py") if path.read_text().strip()] == []
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_loading_the_definitions_is_light() -> None:
+    loaded = loaded_after("import perf_assets.definitions")
+    assert "dagster" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_the_command_line_answers_without_loading_anything() -> None:
+    loaded = loaded_after("from perf_assets.cli.main import cli; cli(['--help'], standalone_mode=False)")
+    assert loaded.isdisjoint([*HEAVY, "dagster", "duckdb", "pandas", "pyarrow", "numpy", "pydantic", "rich"])
+
+
+def test_the_entry_point_stays_small() -> None:
+    assert len((PACKAGE / "definitions.py").read_text().splitlines()) <= 15
