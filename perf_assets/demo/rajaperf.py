@@ -1,0 +1,174 @@
+"""Simulated invocations of RAJAPerf on a machine of the fleet."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, islice
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perf_assets.core.machines import MachineSpec
+from perf_assets.demo.hardware import cpu_seconds, gpu_seconds
+from perf_assets.demo.kernel_work import cpu_work, gpu_work
+from perf_assets.demo.kernels import Kernel, load_kernels, suite_kernels
+from perf_assets.demo.simulated import BenchmarkRun, KernelRun
+
+_SIZES_WITH_REPETITION_FACTORS = ((1_000_000, 1.0), (100_000, 1.0), (4_000_000, 0.1))
+"""At a tenth of the repetitions the longest kernels are left with none, as in the real suite."""
+_PASSES = 3
+_COMPILER = "g++-12.2.0"
+_FIRST_LAUNCH = 1_700_000_000
+_SECONDS_BETWEEN_LAUNCHES = 5_400
+
+_RUN_SPREAD = 0.02
+"""Relative spread between invocations: clocks, placement of pages, neighbours."""
+_KERNEL_SPREAD = 0.015
+_PASS_SPREAD = 0.01
+_DISTURBED_PASS_PROBABILITY = 0.01
+_DISTURBED_PASS_FACTORS = (1.1, 1.6)
+_FAILED_CHECKSUM_PROBABILITY = 0.001
+_PASS_OVERHEAD_SECONDS = 2e-5
+"""Timers and set-up of a pass: all that a kernel with no repetitions takes."""
+_RAJA_FACTOR = 1.03
+_RAJA_REDUCTION_FACTOR = 1.10
+"""Lambdas and views cost a few percent, reducer objects more."""
+
+_UNDEFINED = {
+    "Base_OpenMP": {"Algorithm_SORT", "Algorithm_SORTPAIRS"},
+    "RAJA_Seq": {"Basic_INDEXLIST"},
+    "RAJA_OpenMP": {"Basic_INDEXLIST"},
+    "RAJA_CUDA": {"Basic_INDEXLIST"},
+    "RAJA_HIP": {"Basic_INDEXLIST"},
+}
+"""Kernels that the suite does not implement in a variant."""
+_GPU_TUNINGS = {
+    "Algorithm_SCAN": "default",
+    "Algorithm_SORT": "default",
+    "Algorithm_SORTPAIRS": "default",
+    "Apps_CONVECTION3DPA": "block_64",
+    "Apps_DIFFUSION3DPA": "block_64",
+    "Apps_MASS3DPA": "block_25",
+}
+"""Kernels with one device tuning of their own; all others have block_256."""
+
+
+def _generator(seed: int, *names: str) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *(crc32(n.encode()) for n in names)])))
+
+
+def variants(spec: MachineSpec) -> tuple[str, ...]:
+    """Variants that run on this machine; the first is the reference of the speedup report."""
+    host = ("Base_Seq", "RAJA_Seq", "Base_OpenMP", "RAJA_OpenMP")
+    if spec.gpu is None:
+        return host
+    model = "CUDA" if "NVIDIA" in spec.gpu.model else "HIP"
+    return (*host, f"Base_{model}", f"RAJA_{model}")
+
+
+def seconds_per_rep(spec: MachineSpec, kernel: Kernel, edge: float, variant: str, threads: int) -> float:
+    """Undisturbed time of one repetition at an edge length of the kernel's index space."""
+    programming, _, model = variant.partition("_")
+    if model in ("CUDA", "HIP"):
+        seconds = gpu_seconds(spec, gpu_work(kernel, edge))
+    elif model == "OpenMP":
+        seconds = cpu_seconds(spec, cpu_work(kernel, edge, is_parallel=True), threads)
+    else:
+        seconds = cpu_seconds(spec, cpu_work(kernel, edge, is_parallel=False), 1)
+    if programming == "RAJA":
+        seconds *= _RAJA_REDUCTION_FACTOR if kernel.syncs else _RAJA_FACTOR
+    return seconds
+
+
+def _pass_seconds(undisturbed: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
+    """Measured times of all repetitions, a row a cell of the report and a column a pass."""
+    shape = (len(undisturbed), _PASSES)
+    run_and_kernel = np.exp(random.normal(0.0, _RUN_SPREAD) + random.normal(0.0, _KERNEL_SPREAD, shape[0]))
+    factors = run_and_kernel[:, None] * np.exp(np.abs(random.normal(0.0, _PASS_SPREAD, shape)))
+    disturbed = random.random(shape) < _DISTURBED_PASS_PROBABILITY
+    factors *= np.where(disturbed, random.uniform(*_DISTURBED_PASS_FACTORS, shape), 1.0)
+    overheads = _PASS_OVERHEAD_SECONDS * np.exp(random.normal(0.0, 0.1, shape))
+    return np.asarray(undisturbed[:, None] * factors + overheads)
+
+
+def _repetitions(kernel: Kernel, run: BenchmarkRun) -> int:
+    return int(kernel.default_reps * run.repetition_factor)
+
+
+def _kernel_run(
+    kernel: Kernel, variant: str, run: BenchmarkRun, pass_seconds: tuple[float, ...], is_checksum_ok: bool
+) -> KernelRun:
+    edge = kernel.edge_of_request(run.requested_size)
+    on_device = variant.endswith(("CUDA", "HIP"))
+    read, written, atomic = (round(law(edge)) for law in (kernel.bytes_read, kernel.bytes_written, kernel.bytes_atomic))
+    return KernelRun(
+        kernel=kernel.name,
+        variant=variant,
+        tuning=_GPU_TUNINGS.get(kernel.name, "block_256") if on_device else "default",
+        problem_size=kernel.problem_size(run.requested_size),
+        reps=_repetitions(kernel, run),
+        iterations_per_rep=round(kernel.iterations(edge)),
+        kernels_per_rep=kernel.kernels_per_rep,
+        # An atomic update reads and writes its target.
+        bytes_per_rep=read + written + 2 * atomic,
+        bytes_read_per_rep=read,
+        bytes_written_per_rep=written,
+        bytes_atomic_per_rep=atomic,
+        flops_per_rep=round(kernel.flops(edge)),
+        pass_seconds=pass_seconds,
+        is_checksum_ok=is_checksum_ok,
+    )
+
+
+def _plan(spec: MachineSpec) -> Iterator[tuple[int, float, int]]:
+    """Requested size, repetition factor and threads of one invocation after the other, without end."""
+    thread_counts = sorted({spec.cpu.cores, max(1, spec.cpu.cores // 2), 1}, reverse=True)
+    for _ in count():
+        for size, repetition_factor in _SIZES_WITH_REPETITION_FACTORS:
+            for threads in thread_counts:
+                yield size, repetition_factor, threads
+
+
+def benchmark_runs(spec: MachineSpec, scale: float, seed: int) -> Iterator[BenchmarkRun]:
+    """Simulated invocations on one machine: nine at scale 1, at least two; the same seed gives the same runs."""
+    invocations = max(2, round(9 * scale))
+    first = _FIRST_LAUNCH + crc32(spec.machine.encode()) % 10_000_000
+    undisturbed: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
+    for index, (size, repetition_factor, threads) in enumerate(islice(_plan(spec), invocations)):
+        run = BenchmarkRun(
+            machine=spec.machine,
+            threads=threads,
+            ranks=0,
+            requested_size=size,
+            repetition_factor=repetition_factor,
+            passes=_PASSES,
+            compiler=_COMPILER,
+            launched_at=first + index * _SECONDS_BETWEEN_LAUNCHES,
+            kernels=(),
+        )
+        if (size, threads) not in undisturbed:
+            undisturbed[size, threads] = _undisturbed_seconds(spec, size, threads)
+        yield _with_kernels(run, undisturbed[size, threads], f"invocation {index}", seed)
+
+
+def _undisturbed_seconds(spec: MachineSpec, size: int, threads: int) -> dict[tuple[str, str], float]:
+    """Time of one repetition by kernel and variant, of all that the suite implements."""
+    return {
+        (kernel.name, variant): seconds_per_rep(spec, kernel, kernel.edge_of_request(size), variant, threads)
+        for kernel in suite_kernels()
+        for variant in variants(spec)
+        if kernel.name not in _UNDEFINED.get(variant, ())
+    }
+
+
+def _with_kernels(run: BenchmarkRun, undisturbed: dict[tuple[str, str], float], name: str, seed: int) -> BenchmarkRun:
+    kernels = load_kernels()
+    random = _generator(seed, run.machine, name)
+    totals = [_repetitions(kernels[kernel], run) * seconds for (kernel, _), seconds in undisturbed.items()]
+    measured = _pass_seconds(np.array(totals), random).tolist()
+    checksums = random.random(len(totals)) >= _FAILED_CHECKSUM_PROBABILITY
+    cells = (
+        _kernel_run(kernels[kernel], variant, run, tuple(seconds), bool(is_ok))
+        for (kernel, variant), seconds, is_ok in zip(undisturbed, measured, checksums, strict=True)
+    )
+    return replace(run, kernels=tuple(cells))
