@@ -80,8 +80,9 @@ def _facts(path: Path, given: dict[str, Any]) -> BundleFacts:
         raise BadInputError(f"{path} has no {MANIFEST_NAME}: say which machine it is from with --machine")
     from perf_assets.readers.read import read
 
+    found: dict[str, Any] = {"collected_at": _newest(path)}
     reading = read(path, given.get("kind"))
-    found = {"kind": "rajaperf" if reading.timings else "profile", "collected_at": _newest(path)}
+    found["kind"] = "rajaperf" if reading.timings else "profile"
     if reading.profiles and "program" in reading.metadata:
         found["app"] = reading.metadata["program"]
     try:

@@ -1,12 +1,15 @@
 """How commands print: results on stdout as a table or one JSON document, everything else on stderr."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PIPE_WIDTH = 120
 
 json_option: Callable[[Function], Function] = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document."
@@ -26,10 +29,10 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     table = Table(title=title, title_justify="left")
     for position, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[position], int | float) for row in rows)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=position == 0)
     for row in rows:
         table.add_row(*(_text(value) for value in row))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
 def say(message: str) -> None:

@@ -15,7 +15,6 @@ from perf_assets.storage.quarantine import quarantine_strays
 ingest_machine_job = dg.define_asset_job(
     "ingest_machine",
     selection=dg.AssetSelection.assets(BUNDLES.name, *(table.name for table in RECORD_TABLES)),
-    partitions_def=machines,
     # Its steps take a second or two each; a process for every step would cost four.
     executor_def=dg.in_process_executor,
     description="Read what landed for a machine, check it, and load it into the warehouse",

@@ -10,7 +10,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
     """Definitions over the given lake, or the default one."""
     return dg.Definitions(
         assets=[raw.read_bundles, raw.load_warehouse],
-        asset_checks=[checks.check_bundles, checks.check_tables, checks.none_quarantined],
+        asset_checks=[checks.check_bundles, checks.check_tables],
         jobs=[automation.ingest_machine_job],
         sensors=[automation.landing_sensor],
         schedules=[automation.nightly_ingestion],

@@ -1,6 +1,8 @@
 """Blocking checks of keys, columns and values, made from the vocabulary; and a warning for what was refused."""
 
+import warnings
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import dagster as dg
 
@@ -14,11 +16,19 @@ from perf_assets.storage.warehouse import Violation
 _SHOWN = 10
 
 
+def _spec(table: Table, name: str, description: str, *, blocking: bool) -> dg.AssetCheckSpec:
+    with warnings.catch_warnings():
+        # Checks with partitions are in preview. Without them the UI shows one machine's result as everybody's.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.AssetCheckSpec(
+            name, asset=table.name, description=description, blocking=blocking, partitions_def=machines
+        )
+
+
 def _specs(table: Table) -> list[dg.AssetCheckSpec]:
-    key = ", ".join(table.key)
     return [
-        dg.AssetCheckSpec("schema", asset=table.name, blocking=True, description="Columns, types and values allowed"),
-        dg.AssetCheckSpec("key", asset=table.name, blocking=True, description=f"One row per {key}"),
+        _spec(table, "schema", "Columns, types and values are those of the vocabulary", blocking=True),
+        _spec(table, "key", f"One row per {', '.join(table.key)}", blocking=True),
     ]
 
 
@@ -37,19 +47,24 @@ def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.Asset
         )
 
 
-def _machines_of(context: dg.AssetCheckExecutionContext) -> Sequence[str]:
-    """The machine of the run, or all where the check was started by itself."""
-    if context.has_partition_key:
-        return [context.partition_key]
-    return machines.get_partition_keys(dynamic_partitions_store=context.instance)
-
-
-@dg.multi_asset_check(specs=_specs(BUNDLES), name="check_bundles")
+@dg.multi_asset_check(
+    specs=[*_specs(BUNDLES), _spec(BUNDLES, "none_quarantined", "No bundle was refused", blocking=False)],
+    name="check_bundles",
+)
 def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
-    """The ledger of what landed keeps its vocabulary."""
-    warehouse = lake.warehouse()
-    found = [violation for machine in _machines_of(context) for violation in warehouse.ledger_violations(machine)]
-    yield from _results(BUNDLES, found)
+    """The ledger of what landed keeps its vocabulary; refused bundles are a warning, each with its reason."""
+    yield from _results(BUNDLES, lake.warehouse().ledger_violations(context.partition_key))
+    ledger = MachineRecord(lake.lake().record, context.partition_key).ledger()
+    reasons = {
+        name: row["reason"] for name, row in sorted(ledger.items()) if row["reason"] and row["status"] != "duplicate"
+    }
+    yield dg.AssetCheckResult(
+        asset_key=BUNDLES.name,
+        check_name="none_quarantined",
+        passed=not reasons,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"quarantined_count": len(reasons), "threshold": 0, **dict(islice(reasons.items(), _SHOWN))},
+    )
 
 
 @dg.multi_asset_check(specs=[spec for table in RECORD_TABLES for spec in _specs(table)], name="check_tables")
@@ -57,22 +72,4 @@ def check_tables(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
     """The warehouse tables keep their vocabulary."""
     warehouse = lake.warehouse()
     for table in RECORD_TABLES:
-        found = [violation for machine in _machines_of(context) for violation in warehouse.violations(table, machine)]
-        yield from _results(table, found)
-
-
-@dg.asset_check(asset=BUNDLES.name, description="No bundle was refused")
-def none_quarantined(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
-    """Warn of refused bundles, each with its reason."""
-    reasons = {
-        f"{machine}/{name}": row["reason"]
-        for machine in _machines_of(context)
-        for name, row in MachineRecord(lake.lake().record, machine).ledger().items()
-        if row["reason"] and row["status"] != "duplicate"
-    }
-    shown = dict(sorted(reasons.items())[:_SHOWN])
-    return dg.AssetCheckResult(
-        passed=not reasons,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"quarantined_count": len(reasons), "threshold": 0, **shown},
-    )
+        yield from _results(table, warehouse.violations(table, context.partition_key))

@@ -49,7 +49,7 @@ class Warehouse:
         """A read-only connection; waits while a writer is at work."""
         if not self._lake.warehouse.is_file():
             raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
-        connection = self._connect_read_only()
+        connection = self._connect(read_only=True)
         try:
             yield connection
         finally:
@@ -109,11 +109,11 @@ class Warehouse:
         with exclusive(self._lake.locks / "warehouse.lock", "the warehouse", self._wait_seconds):
             yield
 
-    def _connect_read_only(self) -> duckdb.DuckDBPyConnection:
+    def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         deadline = time.monotonic() + self._wait_seconds
         while True:
             try:
-                return duckdb.connect(self._lake.warehouse, read_only=True)
+                return duckdb.connect(self._lake.warehouse, read_only=read_only)
             except duckdb.IOException as error:
                 if "lock" not in str(error).lower():
                     raise BadInputError(
@@ -121,7 +121,8 @@ class Warehouse:
                     ) from None
                 if time.monotonic() >= deadline:
                     raise BusyError(
-                        f"{self._lake.warehouse} has been written to for {self._wait_seconds:.0f} s: try again later"
+                        f"another process has had {self._lake.warehouse} open for {self._wait_seconds:.0f} s: "
+                        "close what reads it, or try again later"
                     ) from None
                 time.sleep(random.uniform(0.02, 0.1))
 
@@ -135,7 +136,7 @@ class Warehouse:
             return dict(connection.execute(f"SELECT machine, digest FROM {_STATE}").fetchall())
 
     def _load_in_place(self, machine: str) -> None:
-        connection = duckdb.connect(self._lake.warehouse)
+        connection = self._connect(read_only=False)
         try:
             connection.begin()
             _load(connection, self._lake, machine)

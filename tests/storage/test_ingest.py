@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -147,6 +148,28 @@ def test_two_processes_ingest_two_machines_at_once(lake: Lake) -> None:
     assert [process.exitcode for process in processes] == [0, 0]
     counts = Warehouse(lake).frame(f"SELECT machine, count(*) AS n FROM {COUNTERS.name} GROUP BY 1 ORDER BY 1")
     assert counts.to_dict("list") == {"machine": machines, "n": [100, 100]}
+
+
+def _read_for_a_while(root: Path, seconds: float) -> None:
+    with Warehouse(Lake(root)).read():
+        (root / "reading").touch()
+        time.sleep(seconds)
+
+
+def test_a_writer_waits_for_readers_and_gives_up_with_one_line(lake: Lake) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    ingest(lake)
+    land_counters(lake, "b2", profile_facts(), {"INS": 2})
+    ingest_machine(lake, "quartz", read_counters)
+    reader = multiprocessing.get_context("spawn").Process(target=_read_for_a_while, args=(lake.root, 2.0))
+    reader.start()
+    while not (lake.root / "reading").exists():
+        time.sleep(0.01)
+    with pytest.raises(BusyError, match="close what reads it"):
+        Warehouse(lake, wait_seconds=0.2).load_machine("quartz")
+    Warehouse(lake).load_machine("quartz")
+    reader.join()
+    assert counters(lake) == {("b1", "INS"): 1, ("b2", "INS"): 2}
 
 
 def test_a_lock_that_stays_held_is_one_clear_line(lake: Lake) -> None:

@@ -1,0 +1,61 @@
+"""`perf-assets demo`."""
+
+import click
+
+from perf_assets.cli.ingest import ingest_with_progress, report
+from perf_assets.cli.output import json_option, say
+from perf_assets.core.errors import BadInputError
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import land
+
+_NEXT = """
+All of this is simulated. Look at it:
+  perf-assets up                     the Dagster page (lineage, tables, checks) and the MLflow page
+  perf-assets land PATH --machine M  your own measurements (see data_lake/README.md)
+  perf-assets ingest                 read what landed, unless the sensor of 'perf-assets up' does
+  perf-assets vocabulary             every table with its columns and units"""
+
+
+@click.command()
+@click.option("--scale", default=1.0, show_default=True, help="Size of the fleet's data: 0.1 for a try, 100 for load.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same files.")
+@click.option("--machine", "chosen", multiple=True, metavar="ID", help="Only this machine; may be repeated.")
+@json_option
+def command(scale: float, seed: int, chosen: tuple[str, ...], as_json: bool) -> None:
+    """Simulate a fleet of machines, land its files, and materialise every asset from them.
+
+    The files are genuine RAJAPerf, HPCToolkit, PAPI and perf stat formats; the measurements in them are simulated.
+    """
+    from perf_assets.demo.fleet_machines import load_machines
+
+    known = sorted(load_machines())
+    unknown = sorted(set(chosen) - set(known))
+    if unknown:
+        raise BadInputError(f"machine {unknown[0]!r} is not in the simulated fleet: choose from {', '.join(known)}")
+    if not 0 < scale <= 1000:
+        raise BadInputError(f"--scale {scale:g} is out of range: give a number above 0 and up to 1000")
+    lake = Lake.default()
+    machines = sorted(chosen) or known
+    _land_fleet(lake, scale, seed, machines)
+    seconds = ingest_with_progress(machines)
+    report(lake, machines, seconds, as_json=as_json)
+    say(_NEXT)
+
+
+def _land_fleet(lake: Lake, scale: float, seed: int, machines: list[str]) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from perf_assets.demo.fleet import fleet_bundles
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("landing", total=len(machines))
+        current, count = "", 0
+        for bundle in fleet_bundles(scale, seed, machines):
+            if bundle.facts.machine != current:
+                progress.advance(task, 1 if current else 0)
+                current, count = bundle.facts.machine, 0
+            land(lake, bundle.facts, bundle.name, bundle.write)
+            count += 1
+            progress.update(task, description=f"landing {current}: {count} bundles")
+        progress.advance(task)

@@ -1,0 +1,43 @@
+"""A lake with genuine perf stat files, and Dagster on a throw-away instance."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import Landing, land
+from tests.conftest import profile_facts
+
+
+def land_perf_stat(lake: Lake, machine: str, name: str, instructions: int) -> Landing:
+    """Land a perf stat file of one run."""
+
+    def write(folder: Path) -> None:
+        lines = [
+            "# started on Mon Nov 16 00:50:28 2026",
+            "",
+            "3920.47,msec,task-clock,3920466000,100.00,0.452,CPUs utilized",
+            f"{instructions},,instructions,3920466000,100.00,,",
+        ]
+        (folder / "perf_stat.csv").write_text("\n".join(lines) + "\n")
+
+    return land(lake, profile_facts(machine), name, write)
+
+
+def spoil(landing: Landing) -> None:
+    """Cut a landed file short."""
+    (landing.bundle.directory / "perf_stat.csv").write_text("#")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as temporary:
+        yield temporary
+
+
+@pytest.fixture
+def lake_resource(lake: Lake) -> LakeResource:
+    return LakeResource(root=str(lake.root))

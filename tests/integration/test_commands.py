@@ -1,0 +1,206 @@
+"""The command line as a person uses it: real files in, tables out; wrong input is one line and exit code 2."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from perf_assets.core.tables import TABLES
+from perf_assets.storage.warehouse import Warehouse
+from tests.defs.conftest import land_perf_stat, spoil
+from tests.integration.conftest import PROGRAM, Installation
+
+pytestmark = pytest.mark.integration
+
+
+def tables(installation: Installation) -> dict[str, pd.DataFrame]:
+    warehouse = Warehouse(installation.lake)
+    return {table.name: warehouse.frame(f'SELECT * FROM "{table.name}" ORDER BY ALL') for table in TABLES}
+
+
+def test_real_outputs_land_and_become_rows(installation: Installation, shared_data: Path) -> None:
+    kripke = str(shared_data / "hpctoolkit" / "kripke")
+    landed = installation.json("land", kripke, "--machine", "quartz")["bundles"][0]
+    assert (landed["kind"], landed["state"]) == ("profile", "landed")
+    assert installation.json("land", kripke, "--machine", "quartz")["bundles"][0]["state"] == "already there"
+    reports = str(shared_data / "rajaperf" / "epyc-vm_2024" / "t2_s100000_quiet")
+    assert installation.json("land", reports, "--machine", "epyc-vm")["bundles"][0]["kind"] == "rajaperf"
+    rows = installation.json("ingest")["machines"]
+    assert [(row["machine"], row["bundles"], row["quarantined"]) for row in rows] == [
+        ("epyc-vm", 1, 0),
+        ("quartz", 1, 0),
+    ]
+    found = tables(installation)
+    run = found["raw_profiles__runs"].iloc[0]
+    assert (run["app"], run["ranks"], run["threads"], run["is_simulated"]) == ("kripke", 64, 1, False)
+    counters = found["raw_profiles__counters"].set_index("counter")
+    assert counters.loc["CPUTIME (usec)", "value_sum"] == 12_278_697_513
+    timings = found["raw_rajaperf__timings"]
+    assert set(timings["threads"].dropna()) <= {1, 2}
+    assert timings["is_valid"].sum() > 250
+
+
+def test_ingesting_again_and_rebuilding_change_nothing(installation: Installation) -> None:
+    for number in range(3):
+        land_perf_stat(installation.lake, "quartz", f"b{number}", number)
+    installation.json("ingest")
+    before = tables(installation)
+    again = installation.json("ingest")["machines"]
+    assert [(row["bundles"], row["seconds"]) for row in again] == [(3, 0.0)]
+    rebuilt = installation.json("ingest", "--rebuild")["rows"]
+    assert rebuilt["raw_profiles__runs"] == 3
+    for name, frame in tables(installation).items():
+        pd.testing.assert_frame_equal(frame, before[name])
+
+
+def test_a_bad_bundle_does_not_stop_the_good_ones(installation: Installation) -> None:
+    land_perf_stat(installation.lake, "quartz", "good", 1)
+    spoil(land_perf_stat(installation.lake, "quartz", "bad", 2))
+    (installation.lake.landing / "Not A Machine").mkdir()
+    done = installation.run("ingest", "--json")
+    assert done.returncode == 0
+    assert "is not named by a machine id" in done.stderr
+    assert '"quarantined": 1' in done.stdout
+
+
+def _unknown(folder: Path) -> list[str]:
+    (folder / "notes.txt").write_text("nothing a tool would write\n")
+    return ["land", str(folder / "notes.txt"), "--machine", "quartz"]
+
+
+def _illegal_machine(folder: Path) -> list[str]:
+    return [*_unknown(folder)[:-1], "Quartz", "--kind", "profile"]
+
+
+def _truncated(folder: Path) -> list[str]:
+    (folder / "meta.db").write_bytes(b"HPCTOOLKITmeta\x04\x00" + bytes(20))
+    (folder / "profile.db").write_bytes(b"HPCTOOLKITprof\x04\x00")
+    return ["land", str(folder), "--machine", "quartz", "--app", "Kripke"]
+
+
+def _link(folder: Path) -> list[str]:
+    (folder / "data.csv").symlink_to("/etc/hostname")
+    return ["land", str(folder), "--machine", "quartz"]
+
+
+def _not_utf8(folder: Path) -> list[str]:
+    (folder / "perf.csv").write_text("1,,instructions,5,100.00,,\n")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.csv")).write_text("1,,instructions,5,100.00,,\n")
+    return ["land", str(folder), "--machine", "quartz", "--app", "Kripke"]
+
+
+def _samples_without_target(folder: Path) -> list[str]:
+    (folder / "table.csv").write_text("app,ranks,PAPI_TOT_INS,wall_seconds\nKripke,1,5,0.5\n")
+    return ["land", str(folder / "table.csv"), "--machine", "quartz", "--kind", "samples"]
+
+
+def _wrong_manifest(folder: Path) -> list[str]:
+    (folder / "manifest.json").write_text('{"version": 1, "machine": "quartz"}')
+    return ["land", str(folder)]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (_unknown, "notes.txt"),
+        (_illegal_machine, "notes.txt|is not allowed"),
+        (_truncated, "meta.db|profile.db"),
+        (_link, "symbolic link"),
+        (_not_utf8, "not UTF-8"),
+        (_samples_without_target, "target is missing"),
+        (_wrong_manifest, "kind: Field required"),
+        (lambda folder: ["land", str(folder / "nowhere"), "--machine", "quartz"], "does not exist"),
+        (lambda folder: ["land", str(folder), "--machine", "quartz"], "nothing|no file|empty"),
+        (lambda folder: ["land", str(folder)], "--machine"),
+        (lambda folder: ["land"], "Missing argument"),
+        (lambda folder: ["ingest"], "nothing has landed"),
+        (lambda folder: ["ingest", "--machine", "nowhere"], "land something first"),
+        (lambda folder: ["demo", "--scale", "-1"], "--scale -1 is out of range"),
+        (lambda folder: ["demo", "--machine", "nowhere"], "is not in the simulated fleet"),
+        (lambda folder: ["fly"], "No such command"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(
+    installation: Installation, tmp_path: Path, prepare: Callable[[Path], list[str]], message: str
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    done = installation.run(*prepare(folder))
+    assert done.returncode == 2, done.stderr
+    assert re.search(message, done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(installation.lake.landing.glob("*/*")), "something landed"
+
+
+def test_an_unwritable_environment_is_said(installation: Installation) -> None:
+    environment = installation.environment() | {"PERF_ASSETS_LAKE": "relative/lake"}
+    done = subprocess.run([PROGRAM, "ingest"], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, "not an absolute path" in done.stderr) == (2, True)
+
+
+def test_doctor_finds_what_waits_and_what_is_held(installation: Installation) -> None:
+    land_perf_stat(installation.lake, "quartz", "b1", 1)
+    findings = {finding["check"]: finding for finding in installation.json("doctor")["findings"]}
+    assert findings["landing zone"]["found"] == "quartz 1"
+    assert findings["landing zone"]["advice"] == "run 'perf-assets ingest'"
+    assert findings["Python"]["state"] == "ok"
+    installation.json("ingest")
+    findings = {finding["check"]: finding for finding in installation.json("doctor")["findings"]}
+    assert findings["landing zone"]["state"] == "ok"
+    assert findings["warehouse"]["found"] == "holds the record"
+
+
+def test_two_ingestions_at_once_both_succeed(installation: Installation) -> None:
+    for machine in ("quartz", "ruby"):
+        for number in range(30):
+            land_perf_stat(installation.lake, machine, f"b{number}", number)
+    processes = [
+        subprocess.Popen(
+            [PROGRAM, "ingest", "--machine", machine, "--json"],
+            env=installation.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for machine in ("quartz", "ruby")
+    ]
+    for process in processes:
+        assert process.wait(120) == 0, process.communicate()[1]
+    assert len(tables(installation)["raw_profiles__runs"]) == 60
+
+
+@pytest.mark.parametrize("share", [0.35, 0.6, 0.8, 0.95])
+def test_killed_the_next_ingestion_repairs(installation: Installation, tmp_path: Path, share: float) -> None:
+    undisturbed = Installation(tmp_path / "undisturbed")
+    undisturbed.home.mkdir(parents=True)
+    (undisturbed.home / "dagster.yaml").write_bytes((installation.home / "dagster.yaml").read_bytes())
+    for one in (installation, undisturbed):
+        for machine in ("quartz", "ruby"):
+            for number in range(10):
+                land_perf_stat(one.lake, machine, f"b{number}", number)
+    start = time.monotonic()
+    undisturbed.json("ingest")
+    seconds = time.monotonic() - start
+    process = subprocess.Popen(
+        [PROGRAM, "ingest"],
+        env=installation.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(share * seconds)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    installation.json("ingest")
+    expected, found = tables(undisturbed), tables(installation)
+    for name, frame in expected.items():
+        pd.testing.assert_frame_equal(
+            frame.drop(columns="record_part", errors="ignore"), found[name].drop(columns="record_part", errors="ignore")
+        )
