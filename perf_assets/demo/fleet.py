@@ -1,0 +1,211 @@
+"""The simulated fleet as bundles for a landing zone: benchmark runs and application profiles of every machine."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from zlib import crc32
+
+import pandas as pd
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.machines import MachineSpec
+from perf_assets.core.manifest import SPEC_NAME, BundleFacts
+from perf_assets.demo.applications.catalogue import APPLICATIONS
+from perf_assets.demo.applications.design import Application
+from perf_assets.demo.damage import is_damaged, with_damage
+from perf_assets.demo.execution import Execution, execute
+from perf_assets.demo.fleet_machines import load_machines, machine_text
+from perf_assets.demo.placement import place
+from perf_assets.demo.profiles import TARGET_COLUMN, arguments, multiplexed, profiled_runs, sample
+from perf_assets.demo.rajaperf import benchmark_runs
+from perf_assets.demo.simulated import BenchmarkRun, ProfiledRun, SimulatedBundle
+from perf_assets.demo.writers.caliper import write_caliper
+from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
+from perf_assets.demo.writers.hpctoolkit_xml import write_xml_database
+from perf_assets.demo.writers.papi import write_papi
+from perf_assets.demo.writers.perf_stat import write_perf_stat
+from perf_assets.demo.writers.rajaperf_2024 import write_rajaperf_2024
+from perf_assets.demo.writers.rajaperf_2026 import write_rajaperf_2026
+from perf_assets.demo.writers.samples import write_samples_csv, write_samples_parquet
+
+SOURCE_MACHINES = ("quartz", "ruby", "corona", "lassen")
+"""Those that a site has measured for years."""
+LATER_MACHINES = ("dane", "tioga", "h100", "epyc-vm")
+"""Those that are onboarded afterwards. All other machines of the fleet ran only the benchmark."""
+
+_FIRST_RUN = 1_735_689_600
+"""2025-01-01, seconds since 1970."""
+_CAMPAIGN_SECONDS = 120 * 86_400
+_ROWS_AT_A_TIME = 1000
+
+_BENCHMARK_WRITERS: Mapping[str, Callable[[Path, BenchmarkRun], None]] = {
+    "quartz": write_caliper,
+    "lassen": write_caliper,
+    "cloud-skylake-96": write_caliper,
+    "dane": write_rajaperf_2026,
+    "tioga": write_rajaperf_2026,
+    "h100": write_rajaperf_2026,
+    "icelake-8375c": write_rajaperf_2026,
+    "epyc-7r13": write_rajaperf_2026,
+}
+"""By machine; all others have reports of the 2024 releases."""
+_PROFILE_WRITERS: Mapping[str, Callable[[Path, ProfiledRun], None]] = {
+    "quartz": write_xml_database,
+    "ruby": write_v4_database,
+    "corona": write_v4_database,
+    "lassen": write_v4_database,
+    "dane": write_papi,
+}
+_SAMPLE_WRITERS: Mapping[str, tuple[str, Callable[[Path, pd.DataFrame], None]]] = {
+    "tioga": ("samples.csv", write_samples_csv),
+    "h100": ("samples.parquet", write_samples_parquet),
+}
+_PERF_STAT_MACHINES = ("epyc-vm",)
+
+
+def fleet_machines() -> tuple[str, ...]:
+    """All machines of the fleet: sources, those onboarded later, those with the benchmark only."""
+    named = (*SOURCE_MACHINES, *LATER_MACHINES)
+    return (*named, *(machine for machine in load_machines() if machine not in named))
+
+
+def fleet_bundles(scale: float, seed: int, machines: Collection[str] | None = None) -> Iterator[SimulatedBundle]:
+    """All bundles of the fleet, machine by machine, made while they are asked for.
+
+    `scale` multiplies the number of configurations and benchmark runs (1 is 649 configurations); a smaller fleet is a
+    part of a larger one. The same seed gives the same bytes.
+    """
+    if not scale > 0:
+        raise BadInputError(f"scale {scale} is not allowed: use a number above 0")
+    specs = load_machines()
+    for machine in machines or ():
+        if machine not in specs:
+            raise BadInputError(f"the simulated fleet has no machine {machine!r}: use one of {', '.join(specs)}")
+    return _bundles(specs, scale, seed, [m for m in fleet_machines() if machines is None or m in machines])
+
+
+def _bundles(
+    specs: Mapping[str, MachineSpec], scale: float, seed: int, machines: Collection[str]
+) -> Iterator[SimulatedBundle]:
+    for machine in machines:
+        spec = specs[machine]
+        yield from _benchmark_bundles(spec, scale, seed)
+        if machine in _SAMPLE_WRITERS:
+            for application in APPLICATIONS:
+                yield _sample_bundle(spec, application, scale, seed)
+        elif machine in _PROFILE_WRITERS or machine in _PERF_STAT_MACHINES:
+            for application in APPLICATIONS:
+                yield from _profile_bundles(spec, application, scale, seed)
+
+
+def _tags(seed: int) -> dict[str, str]:
+    return {"simulated": "true", "generator": "perf_assets demo", "seed": str(seed)}
+
+
+def _collected_at(seed: int, *names: str) -> datetime:
+    offset = crc32("|".join((str(seed), *names)).encode()) % _CAMPAIGN_SECONDS
+    return datetime.fromtimestamp(_FIRST_RUN + offset, UTC)
+
+
+def _benchmark_bundles(spec: MachineSpec, scale: float, seed: int) -> Iterator[SimulatedBundle]:
+    for index, run in enumerate(benchmark_runs(spec, scale, seed)):
+        facts = BundleFacts(
+            machine=spec.machine,
+            kind="rajaperf",
+            app="RAJAPerf",
+            ranks=run.ranks or None,
+            threads=run.threads,
+            nodes=1,
+            gpus=0 if spec.gpu is None else 1,
+            collected_at=datetime.fromtimestamp(run.launched_at, UTC),
+            tags=_tags(seed),
+        )
+        name = f"rajaperf-{index:04d}-s{run.requested_size}-t{run.threads}"
+        yield SimulatedBundle(name, facts, _benchmark_write(run))
+
+
+def _benchmark_write(run: BenchmarkRun) -> Callable[[Path], None]:
+    def write(directory: Path) -> None:
+        _BENCHMARK_WRITERS.get(run.machine, write_rajaperf_2024)(directory, run)
+        (directory / SPEC_NAME).write_text(machine_text(run.machine), encoding="utf-8")
+
+    return write
+
+
+def _executions(spec: MachineSpec, application: Application, scale: float) -> Iterator[tuple[int, Execution]]:
+    """What the machine can run, each with its place in the application's sequence."""
+    for index, configuration in enumerate(application.configurations(scale)):
+        placement = place(spec, application, configuration)
+        if placement is not None:
+            yield index, execute(spec, application, configuration, placement)
+
+
+def _profile_bundles(spec: MachineSpec, application: Application, scale: float, seed: int) -> Iterator[SimulatedBundle]:
+    for index, execution in _executions(spec, application, scale):
+        configuration = execution.configuration
+        wall_seconds = None
+        write = _profile_write(execution, seed)
+        if spec.machine in _PERF_STAT_MACHINES:
+            (run,) = profiled_runs(execution, seed).values()
+            wall_seconds = run.wall_seconds
+            write = _perf_stat_write(run, spec, seed)
+        facts = BundleFacts(
+            machine=spec.machine,
+            kind="profile",
+            app=application.name,
+            args=arguments(execution),
+            ranks=configuration.ranks,
+            threads=configuration.threads,
+            nodes=execution.placement.nodes,
+            gpus=execution.placement.gpus,
+            wall_seconds=wall_seconds,
+            collected_at=_collected_at(seed, spec.machine, configuration.key),
+            tags=_tags(seed),
+        )
+        digest = sha256(configuration.key.encode()).hexdigest()[:12]
+        if is_damaged(spec.machine, application.name, index):
+            write = with_damage(write, spec.machine, index)
+        yield SimulatedBundle(f"{application.name.lower()}-{digest}", facts, write)
+
+
+def _profile_write(execution: Execution, seed: int) -> Callable[[Path], None]:
+    def write(directory: Path) -> None:
+        for name, run in profiled_runs(execution, seed).items():
+            (directory / name).mkdir()
+            _PROFILE_WRITERS[execution.spec.machine](directory / name, run)
+
+    return write
+
+
+def _perf_stat_write(run: ProfiledRun, spec: MachineSpec, seed: int) -> Callable[[Path], None]:
+    def write(directory: Path) -> None:
+        estimated, shares = multiplexed(run, spec, seed)
+        write_perf_stat(directory / "perf-stat.csv", estimated, shares)
+
+    return write
+
+
+def _sample_bundle(spec: MachineSpec, application: Application, scale: float, seed: int) -> SimulatedBundle:
+    file_name, write_table = _SAMPLE_WRITERS[spec.machine]
+
+    def write(directory: Path) -> None:
+        rows = (
+            sample(execution, seed)
+            for index, execution in _executions(spec, application, scale)
+            if not is_damaged(spec.machine, application.name, index)
+        )
+        # Rows are dictionaries and heavy: only a chunk of them exists at a time.
+        chunks = [pd.DataFrame(chunk) for chunk in iter(lambda: list(islice(rows, _ROWS_AT_A_TIME)), [])]
+        write_table(directory / file_name, pd.concat(chunks, ignore_index=True))
+
+    facts = BundleFacts(
+        machine=spec.machine,
+        kind="samples",
+        app=application.name,
+        collected_at=_collected_at(seed, spec.machine, application.name),
+        target=TARGET_COLUMN,
+        tags=_tags(seed),
+    )
+    return SimulatedBundle(f"{application.name.lower()}-samples", facts, write)
