@@ -3,8 +3,8 @@
 import math
 from dataclasses import replace
 
-from perf_assets.demo.hardware import LINE_BYTES, Stream, Work
 from perf_assets.demo.kernels import Kernel
+from perf_assets.demo.work import LINE_BYTES, Stream, Work
 
 _WORD = 8.0
 _NEAR_BYTES = 2048.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from perf_assets.core.machines import MachineSpec
-from perf_assets.demo import hardware
+from perf_assets.demo import device, processor
 from perf_assets.demo.applications.phases import Exchange, Files, Phase
-from perf_assets.demo.hardware import Work
 from perf_assets.demo.placement import Placement
+from perf_assets.demo.work import Work, miss_share
 
 Amounts = dict[str, float]
 """By names of `quantities`."""
@@ -88,12 +88,12 @@ def host_cost(spec: MachineSpec, phase: Phase, threads: int, placement: Placemen
     work = phase.on_node(ranks, threads)
     near = replace(work, streams=tuple(replace(stream, reuse_bytes=0.0) for stream in work.streams))
     serial = phase.work.serial_share if threads > 1 else 0.0
-    parallel_seconds = (1 - serial) * hardware.cpu_seconds(spec, work, ranks * threads)
-    core_cycles = (1 - serial) * hardware.cpu_seconds(spec, near, ranks * threads) * threads * clock
+    parallel_seconds = (1 - serial) * processor.cpu_seconds(spec, work, ranks * threads)
+    core_cycles = (1 - serial) * processor.cpu_seconds(spec, near, ranks * threads) * threads * clock
     serial_seconds = 0.0
     if serial:
-        serial_seconds = serial * hardware.cpu_seconds(spec, work, ranks)
-        core_cycles += serial * hardware.cpu_seconds(spec, near, ranks) * clock
+        serial_seconds = serial * processor.cpu_seconds(spec, work, ranks)
+        core_cycles += serial * processor.cpu_seconds(spec, near, ranks) * clock
     cycles = (parallel_seconds * threads + serial_seconds) * clock
     core_cycles = min(core_cycles, cycles)
     amounts = {name: amount / ranks for name, amount in _counts(spec, work, ranks * threads).items()}
@@ -114,8 +114,8 @@ def _stalls(work: Work, core_cycles: float, memory_cycles: float, mispredicted: 
 
 def _counts(spec: MachineSpec, work: Work, threads: int) -> Amounts:
     """What a node counts for some work, all but times."""
-    mix = hardware.instructions(spec, work)
-    traffic = hardware.cache_traffic(spec, work, threads)
+    mix = processor.instructions(spec, work)
+    traffic = processor.cache_traffic(spec, work, threads)
     flops = work.double_flops + work.single_flops
     single = work.single_flops / flops if flops else 0.0
     mispredicted = mix.branches * work.mispredict_rate
@@ -124,7 +124,7 @@ def _counts(spec: MachineSpec, work: Work, threads: int) -> Amounts:
         # Sweeps miss once a page; irregular accesses find a page again only now and then.
         distance = _PAGE_BYTES if stream.outstanding_misses is None else 4 * stream.run_bytes
         accesses = (stream.read_bytes + stream.written_bytes) / distance
-        tlb_misses += accesses * hardware.miss_share(stream.reuse_bytes, _TLB_REACH_BYTES * threads)
+        tlb_misses += accesses * miss_share(stream.reuse_bytes, _TLB_REACH_BYTES * threads)
     return {
         "instructions": mix.total,
         "branches": mix.branches,
@@ -154,11 +154,11 @@ def _counts(spec: MachineSpec, work: Work, threads: int) -> Amounts:
 def device_cost(spec: MachineSpec, phase: Phase) -> DeviceCost:
     """A phase on the rank's own device, without copies."""
     work = phase.on_device()
-    kernel_seconds = hardware.gpu_seconds(spec, replace(work, launches=0.0, host_syncs=0.0))
-    traffic = hardware.gpu_traffic(spec, work)
+    kernel_seconds = device.gpu_seconds(spec, replace(work, launches=0.0, host_syncs=0.0))
+    traffic = device.gpu_traffic(spec, work)
     blocks = ceil((work.parallel_items or 1.0) / _BLOCK_THREADS) * work.launches
     return DeviceCost(
-        seconds=hardware.gpu_seconds(spec, work),
+        seconds=device.gpu_seconds(spec, work),
         host_amounts=system_instructions(work.launches * _LAUNCH_INSTRUCTIONS),
         amounts={
             "kernel_seconds": kernel_seconds,

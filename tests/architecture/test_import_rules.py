@@ -3,10 +3,12 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 PACKAGE = Path(__file__).resolve().parents[2] / "perf_assets"
 
@@ -101,3 +103,23 @@ def test_the_command_line_answers_without_loading_anything() -> None:
 
 def test_the_entry_point_stays_small() -> None:
     assert len((PACKAGE / "definitions.py").read_text().splitlines()) <= 15
+
+
+def test_dagster_accepts_the_definitions() -> None:
+    project = PACKAGE.parent
+    done = subprocess.run(
+        [Path(sys.executable).with_name("dg"), "check", "defs"],
+        capture_output=True,
+        text=True,
+        cwd=project,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "All definitions loaded successfully" in done.stdout
+
+
+def test_the_workspace_names_the_same_definitions() -> None:
+    project = PACKAGE.parent
+    target = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["dg"]["project"]
+    workspace = yaml.safe_load((project / "workspace.yaml").read_text())
+    assert workspace == {"load_from": [{"python_module": target["code_location_target_module"]}]}
