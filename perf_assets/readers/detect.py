@@ -1,0 +1,112 @@
+"""What a file is, from its first bytes and never from its name."""
+
+import re
+from enum import Enum
+
+
+class Kind(Enum):
+    """Files that are understood; the value is what a person calls them."""
+
+    RAJAPERF_TIMING = "RAJAPerf timing report"
+    RAJAPERF_DETAILS = "RAJAPerf kernel details"
+    RAJAPERF_RUN_DATA = "RAJAPerf kernel run data"
+    RAJAPERF_CHECKSUM = "RAJAPerf checksum report"
+    RAJAPERF_OTHER = "RAJAPerf report without data of its own"
+    RAJAPERF_LOG = "RAJAPerf standard output"
+    COMMAND = "command line of a run"
+    CALIPER = "Caliper profile"
+    HPCTOOLKIT_XML = "HPCToolkit experiment.xml"
+    HPCTOOLKIT_METRIC_DB = "HPCToolkit metric-db"
+    HPCTOOLKIT_V4_META = "HPCToolkit v4 meta.db"
+    HPCTOOLKIT_V4_PROFILE = "HPCToolkit v4 profile.db"
+    HPCTOOLKIT_V4_OTHER = "HPCToolkit v4 file"
+    HPCTOOLKIT_SPARSE = "HPCToolkit pre-v4 sparse database"
+    PAPI = "PAPI high-level output"
+    PERF_CSV = "perf stat CSV"
+    PERF_JSON = "perf stat JSON lines"
+    VALGRIND = "Cachegrind or Callgrind output"
+    CROSS_MODELLING = "cross-modelling results.json"
+    PARQUET = "Parquet table"
+    TABLE = "text table"
+
+
+UNDERSTOOD = (
+    "RAJAPerf reports and .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
+    "perf stat -x or -j, Cachegrind, Callgrind, cross-modelling results.json, and tables in CSV or Parquet"
+)
+
+_LOOK_BYTES = 4096
+_MAGIC = (
+    (b"HPCPROF-metricdb__", Kind.HPCTOOLKIT_METRIC_DB),
+    (b"HPCTOOLKITmeta", Kind.HPCTOOLKIT_V4_META),
+    (b"HPCTOOLKITprof", Kind.HPCTOOLKIT_V4_PROFILE),
+    (b"HPCTOOLKIT", Kind.HPCTOOLKIT_V4_OTHER),
+    (b"HPCPROF-", Kind.HPCTOOLKIT_SPARSE),
+    (b"__rec=", Kind.CALIPER),
+    (b"PAR1", Kind.PARQUET),
+    (b"# callgrind format", Kind.VALGRIND),
+    (b"# started on ", Kind.PERF_CSV),
+    (b"FOM Report", Kind.RAJAPERF_OTHER),
+)
+_REPORT_TITLE = re.compile(rb"^(?:Kernels run (?:without MPI|on \d+ MPI)|(?:Mean|Min|Max) (?:Runtime|Speedup) Report)")
+_NEXT_REPORT = re.compile(rb"\n[ \t]*\n(?:Kernels run |(?:Mean|Min|Max) (?:Runtime|Speedup) Report|=====)")
+_CHECKSUM = re.compile(rb"^=+\s+Checksum Report")
+_LOG = re.compile(rb"^[ \t]*(?:Reading command line input|RAJA performance suite|Running kernels? )", re.MULTILINE)
+_COMMAND = re.compile(rb"^[^\n]{0,400}\bOMP_NUM_THREADS=\d+ ")
+_VALGRIND = re.compile(rb"^(?:version: \d|creator: |desc: |cmd: |mtime: )[^\n]*\n(?s:.*?)^events: ", re.MULTILINE)
+_PERF_VALUE = rb"(?:[\d.]+|<not supported>|<not counted>)"
+_PERF_CSV = re.compile(
+    rb"\A(?:#[^\n]*\n|[ \t\r]*\n)*"
+    + _PERF_VALUE
+    + rb"([,;\t])[\w/%-]*\1[A-Za-z][\w.:/,=-]*\1(?:[\d.]+%\1)?\d+\1[\d.]+(?:\1|\s)"
+)
+_XML = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE|HPCToolkitExperiment)")
+
+
+def kind_of(head: bytes) -> Kind | None:
+    """What the file that starts with `head` is, unless it is a text table; None where nobody knows."""
+    head = head[:_LOOK_BYTES]
+    for magic, kind in _MAGIC:
+        if head.startswith(magic):
+            return kind
+    if head[:1] in (b"{", b"["):
+        return _json_kind(head)
+    if _XML.match(head):
+        return Kind.HPCTOOLKIT_XML if b"HPCToolkitExperiment" in head else None
+    return _rajaperf_kind(head) or _text_kind(head)
+
+
+def _json_kind(head: bytes) -> Kind | None:
+    if b'"papi_version"' in head or (b'"threads"' in head and b'"regions"' in head):
+        return Kind.PAPI
+    if b'"counter-value"' in head:
+        return Kind.PERF_JSON
+    if b'"machine"' in head and b'"app"' in head and b'"ranks"' in head:
+        return Kind.CROSS_MODELLING
+    return None
+
+
+def _rajaperf_kind(head: bytes) -> Kind | None:
+    if _CHECKSUM.match(head):
+        return Kind.RAJAPERF_CHECKSUM
+    title = _REPORT_TITLE.match(head)
+    if title is None:
+        return None
+    if _NEXT_REPORT.search(head) or b"Speedup" in title[0]:
+        return Kind.RAJAPERF_OTHER
+    if b"Runtime" in title[0]:
+        return Kind.RAJAPERF_TIMING
+    second_line = head.partition(b"\n")[2].partition(b"\n")[0]
+    return Kind.RAJAPERF_RUN_DATA if b"Mean time per rep" in second_line else Kind.RAJAPERF_DETAILS
+
+
+def _text_kind(head: bytes) -> Kind | None:
+    if b"\0" in head:
+        return None
+    if _PERF_CSV.match(head):
+        return Kind.PERF_CSV
+    if _VALGRIND.match(head):
+        return Kind.VALGRIND
+    if _LOG.search(head):
+        return Kind.RAJAPERF_LOG
+    return Kind.COMMAND if _COMMAND.match(head) else None

@@ -1,0 +1,194 @@
+"""Read whatever is in a file or a directory."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.core.measurements import Profile, Reading
+from perf_assets.readers import cross_modelling, hpctoolkit_v4, hpctoolkit_xml, papi, perf_stat, samples, valgrind
+from perf_assets.readers.detect import UNDERSTOOD, Kind, kind_of
+from perf_assets.readers.rajaperf import read_rajaperf
+from perf_assets.readers.sample_table import SampleTables
+from perf_assets.readers.source import SourceFile, printable, scan, system_errors, unreadable
+
+Found = dict[Kind, list[SourceFile]]
+"""Files by what they are."""
+
+_RAJAPERF = frozenset(
+    (
+        Kind.RAJAPERF_TIMING,
+        Kind.RAJAPERF_DETAILS,
+        Kind.RAJAPERF_RUN_DATA,
+        Kind.RAJAPERF_CHECKSUM,
+        Kind.RAJAPERF_OTHER,
+        Kind.RAJAPERF_LOG,
+        Kind.CALIPER,
+    )
+)
+_TABLES = frozenset((Kind.PARQUET, Kind.TABLE))
+_PROFILES = frozenset(Kind) - _RAJAPERF - _TABLES - {Kind.COMMAND}
+_FAMILIES = {"rajaperf": _RAJAPERF, "profile": _PROFILES, "samples": _TABLES}
+
+
+def read(path: Path, kind: str | None = None) -> Reading:
+    """Read a file or a directory tree; `kind` (rajaperf, profile, samples) says what to look for."""
+    if kind is not None and kind not in _FAMILIES:
+        raise BadInputError(f"kind {kind!r} is not known: use rajaperf, profile or samples")
+    name = printable(path.name or str(path))
+    with system_errors(name):
+        return read_files(scan(path), name, kind)
+
+
+def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Reading:
+    """Read files that were found already; `name` is what an error calls them together."""
+    found = _sorted(sources)
+    family = kind or _family(found, name)
+    if family == "samples":
+        known = {source.name for files in found.values() for source in files}
+        tables = [s for s in sources if s.name not in known and samples.looks_like_table(s.head)]
+        found |= {Kind.TABLE: tables} if tables else {}
+    wanted = _FAMILIES.get(family, frozenset())
+    if not wanted & found.keys():
+        raise UnreadableFileError(_nothing_found(sources, name, kind, found))
+    if family == "rajaperf":
+        return read_rajaperf(found)
+    if family == "samples":
+        return _read_samples(found)
+    return _read_profiles(found)
+
+
+def _sorted(sources: Sequence[SourceFile]) -> Found:
+    found: Found = {}
+    for source in sources:
+        recognised = kind_of(source.head)
+        if recognised is not None:
+            found.setdefault(recognised, []).append(source)
+    return found
+
+
+def _family(found: Found, name: str) -> str:
+    """Which of the three kinds is there. Tables count only where there is nothing else."""
+    present = [family for family in ("rajaperf", "profile") if _FAMILIES[family] & found.keys()]
+    if len(present) > 1:
+        raise UnreadableFileError(
+            f"{name}: holds both RAJAPerf results and profiles: put them into two directories, or say which to read"
+        )
+    return present[0] if present else "samples"
+
+
+def _nothing_found(sources: Sequence[SourceFile], name: str, kind: str | None, found: Found) -> str:
+    looked_at = ", ".join(printable(source.name)[:80] for source in sources[:3])
+    looked_at += f" and {len(sources) - 3} more" if len(sources) > 3 else ""
+    if kind is not None and found:
+        there = ", ".join(sorted(other.value for other in found))
+        return f"{name}: holds nothing of kind {kind}, but: {there}"
+    return f"{name}: no known format in {looked_at or 'an empty directory'}; understood are {UNDERSTOOD}"
+
+
+def _read_samples(found: Found) -> Reading:
+    tables = [samples.read_table(source) for source in found.get(Kind.TABLE, ())]
+    formats = ["samples-csv"] if tables else []
+    if Kind.PARQUET in found:
+        # pyarrow costs a quarter of a second to import, and most readings need none of it.
+        from perf_assets.readers import samples_parquet
+
+        tables += [samples_parquet.read_table(source) for source in found[Kind.PARQUET]]
+        formats.append("samples-parquet")
+    profiles = SampleTables(tables)
+    return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
+
+
+def _read_profiles(found: Found) -> Reading:
+    readers: tuple[Callable[[Found], Iterator[tuple[str, Profile]]], ...] = (
+        _hpctoolkit_xml,
+        _hpctoolkit_v4,
+        _papi,
+        _single_files,
+    )
+    pairs = [pair for reader in readers for pair in reader(found)]
+    if not pairs:
+        some = next(sources[0] for kind, sources in found.items() if kind in _PROFILES)
+        raise unreadable(some, "belongs to a database of which the other files are missing: copy all of it")
+    profiles = [profile for _, profile in pairs]
+    runs = [profile.run for profile in profiles]
+    if len(set(runs)) != len(runs):
+        twice = next(run for run in runs if runs.count(run) > 1)
+        raise UnreadableFileError(f"{printable(twice)}: holds two profiles of one name; put them into two directories")
+    return Reading("+".join(sorted({name for name, _ in pairs})), _shared_labels(profiles), profiles=profiles)
+
+
+def _shared_labels(profiles: Sequence[Profile]) -> dict[str, str]:
+    """What all profiles say."""
+    first, *others = [profile.labels for profile in profiles]
+    return {key: value for key, value in first.items() if all(labels.get(key) == value for labels in others)}
+
+
+def _by_directory(sources: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
+    grouped: dict[str, list[SourceFile]] = {}
+    for source in sources:
+        grouped.setdefault(source.directory, []).append(source)
+    return grouped
+
+
+def _hpctoolkit_xml(found: Found) -> Iterator[tuple[str, Profile]]:
+    sparse = _by_directory(found.get(Kind.HPCTOOLKIT_SPARSE, ()))
+    for sources in sparse.values():
+        raise unreadable(
+            sources[0],
+            "is of HPCToolkit's pre-v4 sparse generation (2021-2022), which is not read: "
+            "run hpcprof of 2022.10 or later on the measurements again",
+        )
+    databases = _by_directory(found.get(Kind.HPCTOOLKIT_METRIC_DB, ()))
+    experiments = _by_directory(found.get(Kind.HPCTOOLKIT_XML, ()))
+    for directory in databases.keys() - experiments.keys():
+        raise unreadable(databases[directory][0], "has no experiment.xml beside it: copy the whole database")
+    for directory, sources in experiments.items():
+        if len(sources) > 1:
+            raise unreadable(sources[1], "is a second experiment.xml in one directory")
+        metric_dbs = databases.get(directory, [])
+        profile = hpctoolkit_xml.read_database(directory, sources[0], metric_dbs)
+        yield ("hpctoolkit-xml-metricdb" if metric_dbs else "hpctoolkit-xml"), profile
+
+
+def _hpctoolkit_v4(found: Found) -> Iterator[tuple[str, Profile]]:
+    metas = _by_directory(found.get(Kind.HPCTOOLKIT_V4_META, ()))
+    profiles = _by_directory(found.get(Kind.HPCTOOLKIT_V4_PROFILE, ()))
+    for directory in metas.keys() ^ profiles.keys():
+        some = (metas.get(directory) or profiles[directory])[0]
+        raise unreadable(some, "needs both meta.db and profile.db of its database: copy the whole of it")
+    for directory, sources in metas.items():
+        if len(sources) > 1 or len(profiles[directory]) > 1:
+            raise unreadable(sources[0], "stands beside a second database in one directory")
+        yield "hpctoolkit-v4", hpctoolkit_v4.read_database(directory, sources[0], profiles[directory][0])
+
+
+def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
+    groups = _by_directory(found.get(Kind.PAPI, ()))
+    for directory, sources in groups.items():
+        parent = directory.removesuffix("papi_hl_output").rstrip("/") or "."
+        run = directory if parent in groups else parent
+        for profile in papi.read_outputs(run, sources):
+            yield "papi-hl-json", profile
+
+
+def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
+    """Formats in which one file is one run: the run is its directory, or the file where there are several."""
+    kinds = (Kind.PERF_CSV, Kind.PERF_JSON, Kind.VALGRIND, Kind.CROSS_MODELLING)
+    groups = _by_directory([source for kind in kinds for source in found.get(kind, ())])
+    kind_by_name = {source.name: kind for kind in kinds for source in found.get(kind, ())}
+    for directory, sources in groups.items():
+        for source in sources:
+            run = directory if len(sources) == 1 else source.name
+            yield from _single_file(run, source, kind_by_name[source.name])
+
+
+def _single_file(run: str, source: SourceFile, kind: Kind) -> Iterator[tuple[str, Profile]]:
+    if kind is Kind.PERF_CSV:
+        yield "perf-stat-csv", perf_stat.read_csv(run, source)
+    elif kind is Kind.PERF_JSON:
+        yield "perf-stat-json", perf_stat.read_json(run, source)
+    elif kind is Kind.VALGRIND:
+        yield ("callgrind" if b"callgrind" in source.head else "cachegrind"), valgrind.read_output(run, source)
+    else:
+        for profile in cross_modelling.read_results(run, source):
+            yield "cross-modelling", profile
