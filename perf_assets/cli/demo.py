@@ -3,7 +3,8 @@
 import click
 
 from perf_assets.cli.ingest import ingest_with_progress, report
-from perf_assets.cli.output import json_option, say
+from perf_assets.cli.options import json_option, machine_option
+from perf_assets.cli.output import say
 from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -19,7 +20,7 @@ All of this is simulated. Look at it:
 @click.command()
 @click.option("--scale", default=1.0, show_default=True, help="Size of the fleet's data: 0.1 for a try, 100 for load.")
 @click.option("--seed", default=0, show_default=True, help="Same seed, same files.")
-@click.option("--machine", "chosen", multiple=True, metavar="ID", help="Only this machine; may be repeated.")
+@machine_option
 @json_option
 def command(scale: float, seed: int, chosen: tuple[str, ...], as_json: bool) -> None:
     """Simulate a fleet of machines, land its files, and materialise every asset from them.

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import click
 
-from perf_assets.cli.output import json_option, print_json, print_table
+from perf_assets.cli.lake import open_warehouse
+from perf_assets.cli.options import json_option
+from perf_assets.cli.output import print_json, print_table
 from perf_assets.cli.services import free_port
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.places import dagster_home, lake_root, project_root
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake, strays
-from perf_assets.storage.warehouse import Warehouse
 
 _NEEDED_BYTES = 2 * 10**9
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "fuse.sshfs"}
@@ -138,7 +139,7 @@ def _landing() -> Iterator[Finding]:
 def _warehouse() -> Iterator[Finding]:
     lake = Lake(lake_root())
     try:
-        behind = [machine for machine in lake.machines() if Warehouse(lake, wait_seconds=5).is_behind(machine)]
+        behind = [machine for machine in lake.machines() if open_warehouse(lake, wait_seconds=5).is_behind(machine)]
     except BadInputError as error:
         yield Finding("warehouse", "problem", str(error), "run 'perf-assets ingest --rebuild'")
         return

@@ -2,16 +2,17 @@
 
 import click
 
-from perf_assets.cli.output import json_option, print_json, print_table, say
+from perf_assets.cli.lake import open_warehouse
+from perf_assets.cli.options import json_option, machine_option
+from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.quarantine import quarantine_strays
-from perf_assets.storage.warehouse import Warehouse
 
 
 @click.command()
-@click.option("--machine", "chosen", multiple=True, metavar="ID", help="Only this machine; may be repeated.")
+@machine_option
 @click.option("--rebuild", is_flag=True, help="Make the warehouse anew from the record alone.")
 @json_option
 def command(chosen: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
@@ -22,7 +23,7 @@ def command(chosen: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
     """
     lake = Lake.default()
     if rebuild:
-        counts = Warehouse(lake).rebuild()
+        counts = open_warehouse(lake).rebuild()
         if as_json:
             print_json({"rows": counts})
         else:
@@ -55,7 +56,7 @@ def ingest_with_progress(machines: list[str]) -> dict[str, float]:
 
 def report(lake: Lake, machines: list[str], seconds: dict[str, float], *, as_json: bool) -> None:
     """Print what each machine has in the warehouse, and how long ingestion took."""
-    columns = ["machine", "bundles", "timings", "runs", "counters", "quarantined", "seconds"]
+    columns = ["machine", "bundles", "timings", "runs", "counters", "configurations", "quarantined", "seconds"]
     rows = [(*counts, round(seconds.get(counts[0], 0.0), 1)) for counts in _counts(lake) if counts[0] in machines]
     if as_json:
         print_json({"machines": [dict(zip(columns, row, strict=True)) for row in rows]})
@@ -63,15 +64,16 @@ def report(lake: Lake, machines: list[str], seconds: dict[str, float], *, as_jso
         print_table("Ingested", columns, rows)
 
 
-def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int]]:
-    """Machine, bundles, timings, runs, counters and quarantined bundles."""
-    with Warehouse(lake).read() as connection:
+def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int, int]]:
+    """Machine, bundles, timings, runs, counters, configurations and quarantined bundles."""
+    with open_warehouse(lake).read() as connection:
         return connection.execute(
             """
             SELECT machine, count(*) FILTER (status = 'ingested'),
                    (SELECT count(*) FROM raw_rajaperf__timings AS t WHERE t.machine = b.machine),
                    (SELECT count(*) FROM raw_profiles__runs AS t WHERE t.machine = b.machine),
                    (SELECT count(*) FROM raw_profiles__counters AS t WHERE t.machine = b.machine),
+                   (SELECT count(*) FROM core_runs__features AS t WHERE t.machine = b.machine),
                    count(*) FILTER (status = 'quarantined')
             FROM raw_landing__bundles AS b GROUP BY machine ORDER BY machine
             """
@@ -89,4 +91,4 @@ def _machines(lake: Lake, chosen: tuple[str, ...]) -> list[str]:
 
 
 def _needs_work(lake: Lake, machine: str) -> bool:
-    return bool(pending(lake, machine).bundles) or Warehouse(lake).is_behind(machine)
+    return bool(pending(lake, machine).bundles) or open_warehouse(lake).is_behind(machine)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from perf_assets.cli.output import json_option, print_json, print_table, say
+from perf_assets.cli.options import json_option, kind_option
+from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import parse_machine_spec
 from perf_assets.core.manifest import MANIFEST_NAME, SPEC_NAME, BundleFacts, parse_manifest
@@ -20,9 +21,7 @@ from perf_assets.storage.landing import copying, land, plain_files, verified_man
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option("--machine", help="Machine id; needed unless PATH has a manifest.json.")
-@click.option(
-    "--kind", type=click.Choice(["rajaperf", "profile", "samples"]), help="Found out from the files if absent."
-)
+@kind_option
 @click.option("--app", help="Application; needed for a profile whose files do not name it.")
 @click.option("--args", help="Arguments of the application.")
 @click.option("--ranks", type=int, help="MPI ranks.")

@@ -12,6 +12,8 @@ _COMMANDS = {
     "up": "Start the Dagster and MLflow pages; stop them with Ctrl-C.",
     "land": "Put measurements into the landing zone.",
     "ingest": "Read what landed into the record and the warehouse.",
+    "read": "Print what a file or folder contains.",
+    "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
     "doctor": "Check this installation and say what to do.",
 }
@@ -49,6 +51,6 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except BadInputError as error:
+    except (BadInputError, PermissionError) as error:
         click.echo(f"perf-assets: {error}", err=True)
         sys.exit(2)

@@ -2,18 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import click
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 _PIPE_WIDTH = 120
-
-json_option: Callable[[Function], Function] = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document."
-)
 
 
 def print_json(document: object) -> None:

@@ -25,6 +25,7 @@ class Column:
     nullable: bool = False
     minimum: float | None = None
     exclusive_minimum: float | None = None
+    maximum: float | None = None
     allowed: tuple[str, ...] = ()
 
     def violation(self) -> str | None:
@@ -34,6 +35,8 @@ class Column:
             conditions.append(f'"{self.name}" < {self.minimum}')
         if self.exclusive_minimum is not None:
             conditions.append(f'"{self.name}" <= {self.exclusive_minimum}')
+        if self.maximum is not None:
+            conditions.append(f'"{self.name}" > {self.maximum}')
         if self.type is Type.REAL:
             conditions.append(f'NOT isfinite("{self.name}")')
         if self.allowed:
@@ -48,6 +51,8 @@ class Column:
             parts.append(f"at least {self.minimum:g}")
         if self.exclusive_minimum is not None:
             parts.append(f"above {self.exclusive_minimum:g}")
+        if self.maximum is not None:
+            parts.append(f"at most {self.maximum:g}")
         if self.type is Type.REAL:
             parts.append("finite")
         if self.allowed:
@@ -57,12 +62,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: its rows, its key, its columns. Every table has the column `machine`."""
+    """One table: its rows, its key, its columns."""
 
     name: str
     description: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
+    of_machine: str = "machine = $machine"
+    """SQL condition of the rows that belong to a machine."""
 
     def column_names(self) -> list[str]:
         """Names in order."""
@@ -95,3 +102,15 @@ class Table:
             for column in self.columns
         ]
         return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Rows of a machine that follow from other tables of the warehouse."""
+
+    name: str
+    """Of the table, or of the schema that has a table for each machine where columns differ by machine."""
+    query: str
+    """Over the warehouse, with the parameter $machine."""
+    table: Table | None
+    """None where columns differ by machine."""

@@ -1,7 +1,8 @@
-"""The vocabulary: every table of the warehouse, with columns, types, units and keys."""
+"""The vocabulary, first part: tables of what landed. And the list of all tables of the warehouse."""
 
 import hashlib
 
+from perf_assets.core.run_tables import DERIVED_TABLES
 from perf_assets.core.schema import Column, Table, Type
 
 _MACHINE = Column("machine", Type.TEXT, "Machine id, from the manifest")
@@ -196,9 +197,10 @@ SPECS = Table(
     ),
 )
 
-TABLES = (BUNDLES, TIMINGS, RUNS, COUNTERS, SPECS)
 RECORD_TABLES = (TIMINGS, RUNS, COUNTERS, SPECS)
 """Tables whose rows come out of bundles; `raw_landing__bundles` is the ledger over them."""
+RAW_TABLES = (BUNDLES, *RECORD_TABLES)
+TABLES = (*RAW_TABLES, *DERIVED_TABLES)
 
 
 def vocabulary_digest() -> str:

@@ -5,7 +5,7 @@ import json
 import dagster as dg
 
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.tables import BUNDLES, RECORD_TABLES
+from perf_assets.core.tables import BUNDLES
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.ingest import Pending, pending
@@ -14,10 +14,10 @@ from perf_assets.storage.quarantine import quarantine_strays
 
 ingest_machine_job = dg.define_asset_job(
     "ingest_machine",
-    selection=dg.AssetSelection.assets(BUNDLES.name, *(table.name for table in RECORD_TABLES)),
+    selection=dg.AssetSelection.assets(BUNDLES.name).downstream(),
     # Its steps take a second or two each; a process for every step would cost four.
     executor_def=dg.in_process_executor,
-    description="Read what landed for a machine, check it, and load it into the warehouse",
+    description="Read what landed for a machine, check it, load it into the warehouse, and derive its features",
 )
 
 

@@ -6,29 +6,29 @@ from itertools import islice
 
 import dagster as dg
 
+from perf_assets.core.run_tables import DERIVED_TABLES
 from perf_assets.core.schema import Table
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
+from perf_assets.features.quality import DOUBTS
 from perf_assets.storage.record import MachineRecord
-from perf_assets.storage.warehouse import Violation
+from perf_assets.storage.violations import Violation
 
 _SHOWN = 10
 
 
-def _spec(table: Table, name: str, description: str, *, blocking: bool) -> dg.AssetCheckSpec:
+def _spec(table: str, name: str, description: str, *, blocking: bool) -> dg.AssetCheckSpec:
     with warnings.catch_warnings():
         # Checks with partitions are in preview. Without them the UI shows one machine's result as everybody's.
         warnings.simplefilter("ignore", dg.PreviewWarning)
-        return dg.AssetCheckSpec(
-            name, asset=table.name, description=description, blocking=blocking, partitions_def=machines
-        )
+        return dg.AssetCheckSpec(name, asset=table, description=description, blocking=blocking, partitions_def=machines)
 
 
 def _specs(table: Table) -> list[dg.AssetCheckSpec]:
     return [
-        _spec(table, "schema", "Columns, types and values are those of the vocabulary", blocking=True),
-        _spec(table, "key", f"One row per {', '.join(table.key)}", blocking=True),
+        _spec(table.name, "schema", "Columns, types and values are those of the vocabulary", blocking=True),
+        _spec(table.name, "key", f"One row per {', '.join(table.key)}", blocking=True),
     ]
 
 
@@ -48,7 +48,7 @@ def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.Asset
 
 
 @dg.multi_asset_check(
-    specs=[*_specs(BUNDLES), _spec(BUNDLES, "none_quarantined", "No bundle was refused", blocking=False)],
+    specs=[*_specs(BUNDLES), _spec(BUNDLES.name, "none_quarantined", "No bundle was refused", blocking=False)],
     name="check_bundles",
 )
 def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
@@ -73,3 +73,30 @@ def check_tables(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
     warehouse = lake.warehouse()
     for table in RECORD_TABLES:
         yield from _results(table, warehouse.violations(table, context.partition_key))
+
+
+@dg.multi_asset_check(
+    specs=[
+        *(spec for table in DERIVED_TABLES for spec in _specs(table)),
+        *(_spec(doubt.table, doubt.name, doubt.description, blocking=False) for doubt in DOUBTS),
+    ],
+    name="check_features",
+)
+def check_features(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+    """The tables of configurations keep their vocabulary; what looks odd is a warning, with the worst rows."""
+    warehouse, machine = lake.warehouse(), context.partition_key
+    for table in DERIVED_TABLES:
+        yield from _results(table, warehouse.violations(table, machine))
+    for doubt in DOUBTS:
+        found = warehouse.frame(doubt.query, {"machine": machine, "threshold": doubt.threshold})
+        yield dg.AssetCheckResult(
+            asset_key=doubt.table,
+            check_name=doubt.name,
+            passed=found.empty,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={
+                "rows_beyond_threshold_count": len(found),
+                "threshold": doubt.threshold,
+                "worst": dg.MetadataValue.md(found.head(_SHOWN).to_markdown(index=False)),
+            },
+        )

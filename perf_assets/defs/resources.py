@@ -5,6 +5,8 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
+from perf_assets.core.catalogue import load_catalogue
+from perf_assets.features.derivations import deriving, unmapped
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 
@@ -22,4 +24,8 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
     def warehouse(self) -> Warehouse:
         """Its tables."""
-        return Warehouse(self.lake())
+        return Warehouse(self.lake(), deriving(self.lake().site_catalogues()))
+
+    def unmapped_counters(self, machine: str) -> list[str]:
+        """Counters of a machine that the catalogue has no use for."""
+        return unmapped(load_catalogue(self.lake().site_catalogues()), *self.warehouse().counters_of(machine))

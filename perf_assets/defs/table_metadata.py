@@ -7,6 +7,7 @@ from perf_assets.core.schema import Table
 from perf_assets.storage.warehouse import Warehouse
 
 _PREVIEW_ROWS = 5
+_NOT_SHOWN = {"machine", "bundle_digest", "formulas", "runs"}
 
 
 def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
@@ -43,9 +44,9 @@ def column_schema(table: Table) -> dg.TableSchema:
 
 def materialization(warehouse: Warehouse, table: Table, machine: str, row_count: int) -> dg.MaterializeResult[None]:
     """Row counts, a preview and the version of a machine's rows of a table."""
+    shown = ", ".join(f'"{name}"' for name in table.column_names() if name not in _NOT_SHOWN)
     head = warehouse.frame(
-        f'SELECT * EXCLUDE (machine, bundle_digest) FROM "{table.name}" WHERE machine = ? LIMIT {_PREVIEW_ROWS}',
-        [machine],
+        f'SELECT {shown} FROM "{table.name}" WHERE {table.of_machine} LIMIT {_PREVIEW_ROWS}', {"machine": machine}
     )
     return dg.MaterializeResult(
         asset_key=table.name,

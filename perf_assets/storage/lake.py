@@ -49,6 +49,10 @@ class Lake:
         """Lock files between processes."""
         return self.root / "locks"
 
+    def site_catalogues(self) -> list[Path]:
+        """Counter catalogue files that this site adds."""
+        return sorted((self.root / "catalogue").glob("*.yaml"))
+
     def machines(self) -> list[str]:
         """Ids of the machines that have a landing folder or a record, sorted."""
         landed = {entry.name for entry in _folders(self.landing)}

@@ -8,7 +8,6 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -16,32 +15,33 @@ import duckdb
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.schema import Table
-from perf_assets.core.tables import BUNDLES, SPECS, TABLES, vocabulary_digest
+from perf_assets.core.tables import BUNDLES, RAW_TABLES, TABLES, vocabulary_digest
 from perf_assets.storage.files import exclusive, publish
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.loading import (
+    STATE,
+    Derive,
+    counters_of,
+    derivation_digest,
+    derive,
+    derived,
+    load,
+    nothing_follows,
+    row_counts,
+)
 from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.violations import Violation, violations
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_STATE = "warehouse_state"
-"""Which vocabulary the warehouse has (row with an empty machine) and which record of each machine it holds."""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """Rows of a table that break one rule of its vocabulary."""
-
-    rule: str
-    row_count: int
-    example: str
 
 
 class Warehouse:
     """The warehouse of one lake."""
 
-    def __init__(self, lake: Lake, wait_seconds: float = 60.0) -> None:
+    def __init__(self, lake: Lake, derive: Derive = nothing_follows, wait_seconds: float = 60.0) -> None:
         self._lake = lake
+        self._derive = derive
         self._wait_seconds = wait_seconds
 
     @contextmanager
@@ -55,7 +55,7 @@ class Warehouse:
         finally:
             connection.close()
 
-    def frame(self, query: str, parameters: list[object] | None = None) -> "pd.DataFrame":
+    def frame(self, query: str, parameters: list[object] | dict[str, object] | None = None) -> "pd.DataFrame":
         """Result of one query."""
         with self.read() as connection:
             return connection.execute(query, parameters or []).df()
@@ -69,7 +69,20 @@ class Warehouse:
             elif state.get(machine) != MachineRecord(self._lake.record, machine).digest():
                 self._load_in_place(machine)
         with self.read() as connection:
-            return _row_counts(connection, machine)
+            return row_counts(connection, machine)
+
+    def derive_machine(self, machine: str) -> dict[str, int]:
+        """Bring what follows from a machine's tables up to date, in one transaction; rows by table."""
+        with self._writing():
+            connection = self._connect(read_only=False)
+            try:
+                connection.begin()
+                derive(connection, machine, self._derive)
+                connection.commit()
+            finally:
+                connection.close()
+        with self.read() as connection:
+            return row_counts(connection, machine)
 
     def rebuild(self) -> dict[str, int]:
         """Make the warehouse anew from the record alone; rows by table."""
@@ -77,22 +90,31 @@ class Warehouse:
             return self._build()
 
     def is_behind(self, machine: str) -> bool:
-        """Whether a machine's record is newer than what is loaded."""
+        """Whether a machine's record is newer than what is loaded, or what follows from it is not made yet."""
         state = self._state()
-        return state.get("") != vocabulary_digest() or (
-            state.get(machine, "") != MachineRecord(self._lake.record, machine).digest()
-        )
+        if state.get("") != vocabulary_digest():
+            return True
+        if state.get(machine) != MachineRecord(self._lake.record, machine).digest():
+            return True
+        with self.read() as connection:
+            return state.get(derived(machine)) != derivation_digest(connection, machine, self._derive)
+
+    def counters_of(self, machine: str) -> tuple[list[str], str | None]:
+        """Names of a machine's counters, and its micro-architecture where a data sheet says."""
+        with self.read() as connection:
+            return counters_of(connection, machine)
 
     def content_digest(self, table: Table, machine: str) -> str:
-        """Changes when and only when other bundles stand behind a machine's rows of `table`."""
-        query = f'SELECT DISTINCT bundle, bundle_digest FROM "{table.name}" WHERE machine = ? ORDER BY ALL'
+        """Changes when and only when a machine's rows of `table` change: by their bundles where they have any."""
+        columns = "DISTINCT bundle, bundle_digest" if table in RAW_TABLES else "hash(rows)"
+        query = f'SELECT {columns} FROM "{table.name}" AS rows WHERE {table.of_machine} ORDER BY ALL'
         with self.read() as connection:
-            return digest_of(repr(connection.execute(query, [machine]).fetchall()).encode())
+            return digest_of(repr(connection.execute(query, {"machine": machine}).fetchall()).encode())
 
     def violations(self, table: Table, machine: str) -> list[Violation]:
         """What a machine's rows of `table` have against its vocabulary."""
         with self.read() as connection:
-            return _violations(connection, table, machine)
+            return violations(connection, table, machine)
 
     def ledger_violations(self, machine: str) -> list[Violation]:
         """The same for the machine's ledger as it stands in the record."""
@@ -102,7 +124,7 @@ class Warehouse:
         with duckdb.connect(":memory:") as connection:
             rows = "SELECT * FROM read_parquet(?, hive_partitioning = false)"
             connection.execute(f'CREATE TABLE "{BUNDLES.name}" AS {rows}', [str(ledger)])
-            return _violations(connection, BUNDLES, machine)
+            return violations(connection, BUNDLES, machine)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -131,15 +153,15 @@ class Warehouse:
         if not self._lake.warehouse.is_file():
             return {}
         with self.read() as connection:
-            if (_STATE,) not in connection.execute("SHOW TABLES").fetchall():
+            if (STATE,) not in connection.execute("SHOW TABLES").fetchall():
                 return {}
-            return dict(connection.execute(f"SELECT machine, digest FROM {_STATE}").fetchall())
+            return dict(connection.execute(f"SELECT machine, digest FROM {STATE}").fetchall())
 
     def _load_in_place(self, machine: str) -> None:
         connection = self._connect(read_only=False)
         try:
             connection.begin()
-            _load(connection, self._lake, machine)
+            load(connection, MachineRecord(self._lake.record, machine), machine)
             connection.commit()
         finally:
             connection.close()
@@ -154,85 +176,15 @@ class Warehouse:
             connection.begin()
             for table in TABLES:
                 connection.execute(table.ddl())
-            connection.execute(f"CREATE TABLE {_STATE} AS SELECT '' AS machine, ? AS digest", [vocabulary_digest()])
+            connection.execute(f"CREATE TABLE {STATE} AS SELECT '' AS machine, ? AS digest", [vocabulary_digest()])
             for machine in self._lake.machines():
-                _load(connection, self._lake, machine)
+                load(connection, MachineRecord(self._lake.record, machine), machine)
+            for machine in self._lake.machines():
+                derive(connection, machine, self._derive)
             connection.commit()
-            counts = _row_counts(connection)
+            counts = row_counts(connection)
         finally:
             connection.close()
         self._lake.warehouse.with_name(f"{self._lake.warehouse.name}.wal").unlink(missing_ok=True)
         publish(temporary, self._lake.warehouse)
         return counts
-
-
-def _load(connection: duckdb.DuckDBPyConnection, lake: Lake, machine: str) -> None:
-    record = MachineRecord(lake.record, machine)
-    for table in TABLES:
-        connection.execute(f'DELETE FROM "{table.name}" WHERE machine = ?', [machine])
-        query, files = _selection(record, table)
-        if files:
-            connection.execute(f'INSERT INTO "{table.name}" BY NAME {query}', files)
-    connection.execute(f"DELETE FROM {_STATE} WHERE machine = ?", [machine])
-    connection.execute(f"INSERT INTO {_STATE} VALUES (?, ?)", [machine, record.digest()])
-
-
-def _row_counts(connection: duckdb.DuckDBPyConnection, machine: str | None = None) -> dict[str, int]:
-    """Rows by table, of one machine or of all."""
-    counts = {}
-    for table in TABLES:
-        query = f'SELECT count(*) FROM "{table.name}" WHERE $machine IS NULL OR machine = $machine'
-        (counts[table.name],) = connection.execute(query, {"machine": machine}).fetchall()[0]
-    return counts
-
-
-def _selection(record: MachineRecord, table: Table) -> tuple[str, dict[str, object]]:
-    """Query for the rows of `table` that count, and its parameters; no parameters where there is no file."""
-    ledger = str(record.ledger_file())
-    if table is BUNDLES:
-        files: dict[str, object] = {"ledger": ledger} if record.ledger_file().is_file() else {}
-        return "SELECT * FROM read_parquet($ledger, hive_partitioning = false) ORDER BY bundle", files
-    parts = [str(path) for path in record.live_parts(table)]
-    query = f"""
-        SELECT part.* EXCLUDE (filename)
-        FROM read_parquet($parts, hive_partitioning = false, union_by_name = true, filename = true) AS part
-        JOIN read_parquet($ledger, hive_partitioning = false) AS ledger
-          ON ledger.bundle = part.bundle AND ledger.record_part = parse_filename(part.filename, true)
-        {"QUALIFY row_number() OVER (ORDER BY ledger.collected_at DESC, part.bundle) = 1" if table is SPECS else ""}
-        ORDER BY {", ".join(f"part.{name}" for name in table.key)}
-    """
-    return query, {"parts": parts, "ledger": ledger} if parts else {}
-
-
-def _violations(connection: duckdb.DuckDBPyConnection, table: Table, machine: str) -> list[Violation]:
-    return [*_shape_violations(connection, table), *_row_violations(connection, table, machine)]
-
-
-def _shape_violations(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Violation]:
-    expected = {column.name: column.type.value for column in table.columns}
-    rows = connection.execute(
-        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?", [table.name]
-    ).fetchall()
-    actual = dict(rows)
-    for name in sorted(expected.keys() | actual.keys()):
-        if expected.get(name) != actual.get(name):
-            example = f"is {actual.get(name, 'absent')}, should be {expected.get(name, 'absent')}"
-            yield Violation(f"column {name}", 0, example)
-
-
-def _row_violations(connection: duckdb.DuckDBPyConnection, table: Table, machine: str) -> Iterator[Violation]:
-    actual = {row[0] for row in connection.execute(f'DESCRIBE "{table.name}"').fetchall()}
-    key = ", ".join(f'"{name}"' for name in table.key)
-    rules = {
-        f"{column.name}: {column.rule()}": f'SELECT {key} FROM "{table.name}" WHERE machine = ? AND ({condition})'
-        for column in table.columns
-        if column.name in actual and (condition := column.violation())
-    }
-    if actual.issuperset(table.key):
-        rules[f"key ({', '.join(table.key)}) is unique"] = (
-            f'SELECT {key} FROM "{table.name}" WHERE machine = ? GROUP BY ALL HAVING count(*) > 1'
-        )
-    for rule, query in rules.items():
-        found = connection.execute(f"SELECT count(*), first(rows) FROM ({query}) AS rows", [machine]).fetchone()
-        if found and found[0]:
-            yield Violation(rule, found[0], str(found[1]))
