@@ -2,11 +2,10 @@
 
 import click
 
-from perf_assets.cli.lake import open_warehouse
+from perf_assets.cli.lake import choose_machines, open_warehouse
 from perf_assets.cli.options import json_option, machine_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.core.catalogue import Resolved, load_catalogue
-from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
 
 
@@ -22,7 +21,7 @@ def command(chosen: tuple[str, ...], unmapped: bool, as_json: bool) -> None:
     lake = Lake.default()
     catalogue, warehouse = load_catalogue(lake.site_catalogues()), open_warehouse(lake)
     rows = []
-    for machine in _machines(lake, chosen):
+    for machine in choose_machines(lake, chosen):
         counters, microarchitecture = warehouse.counters_of(machine)
         formulas = catalogue.resolve(counters, microarchitecture)
         rows += [_row(machine, counter, formulas) for counter in counters]
@@ -42,11 +41,3 @@ def _row(machine: str, counter: str, formulas: list[Resolved]) -> dict[str, str]
         "quantities": ", ".join(dict.fromkeys(formula.quantity for formula in used)),
         "meaning": "; ".join(dict.fromkeys(formula.meaning for formula in used)),
     }
-
-
-def _machines(lake: Lake, chosen: tuple[str, ...]) -> list[str]:
-    known = lake.machines()
-    for machine in chosen:
-        if machine not in known:
-            raise BadInputError(f"machine {machine!r} is not known: choose from {', '.join(known) or 'none yet'}")
-    return sorted(chosen) or known

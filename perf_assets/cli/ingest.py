@@ -2,10 +2,9 @@
 
 import click
 
-from perf_assets.cli.lake import open_warehouse
+from perf_assets.cli.lake import choose_machines, open_warehouse
 from perf_assets.cli.options import json_option, machine_option
 from perf_assets.cli.output import print_json, print_table, say
-from perf_assets.core.errors import BadInputError
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.quarantine import quarantine_strays
@@ -31,7 +30,7 @@ def command(chosen: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
         return
     for line in quarantine_strays(lake):
         say(f"quarantined {line}")
-    machines = _machines(lake, chosen)
+    machines = choose_machines(lake, chosen)
     outcomes = ingest_with_progress([machine for machine in machines if _needs_work(lake, machine)])
     report(lake, machines, outcomes, as_json=as_json)
 
@@ -78,16 +77,6 @@ def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int, int]]:
             FROM raw_landing__bundles AS b GROUP BY machine ORDER BY machine
             """
         ).fetchall()
-
-
-def _machines(lake: Lake, chosen: tuple[str, ...]) -> list[str]:
-    known = lake.machines()
-    for machine in chosen:
-        if machine not in known:
-            raise BadInputError(f"machine {machine!r} has nothing in {lake.landing}: land something first")
-    if not known:
-        raise BadInputError(f"nothing has landed in {lake.landing}: use 'perf-assets land' or 'perf-assets demo'")
-    return sorted(chosen) or known
 
 
 def _needs_work(lake: Lake, machine: str) -> bool:

@@ -11,7 +11,11 @@ class Feature:
 
     name: str
     expression: str
-    """SQL over quantities; missing where one of them is."""
+    """SQL over quantities; missing where one of them is.
+
+    `branches_per_instruction` is the quantity `branches` over the instructions of the same run: counts of different
+    runs are not divided by each other, because a disturbed run counts more of everything.
+    """
     description: str
     unit: str | None = None
     is_share: bool = False
@@ -26,7 +30,7 @@ class Feature:
 
 
 def _share(name: str, quantity: str, description: str) -> Feature:
-    return Feature(name, f"{quantity} / nullif(instructions, 0)", f"{description} / all instructions", is_share=True)
+    return Feature(name, f"{quantity}_per_instruction", f"{description} / all instructions", is_share=True)
 
 
 XAMM_FEATURES = (
@@ -51,11 +55,17 @@ VECTOR_FEATURES = (
     Feature("instructions_count", "instructions", "Instructions of a rank", unit="count"),
     _share("integer_ratio", "integer_arithmetic", "Integer arithmetic"),
     _share("fp_ratio", "any_fp", "Floating-point instructions"),
-    _share("memory_ratio", "(loads + stores)", "Load and store instructions"),
+    Feature(
+        "memory_ratio",
+        "loads_per_instruction + stores_per_instruction",
+        "Load and store instructions / all instructions",
+        is_share=True,
+    ),
     _share("control_ratio", "branches", "Branch instructions"),
     Feature(
         "cache_misses_to_hits_ratio",
-        "l1_load_misses / nullif(greatest(loads - l1_load_misses, 0), 0)",
+        "l1_load_misses_per_instruction"
+        " / nullif(greatest(loads_per_instruction - l1_load_misses_per_instruction, 0), 0)",
         "L1 load misses / L1 load hits",
     ),
     Feature("page_faults_count", "page_faults", "Page faults of a rank", unit="count"),
@@ -71,7 +81,12 @@ VECTOR_FEATURES = (
         "Bandwidth of copies from device to host",
         unit="bytes/second",
     ),
-    Feature("branch_miss_ratio", "branch_misses / nullif(branches, 0)", "Mispredicted / all branches", is_share=True),
+    Feature(
+        "branch_miss_ratio",
+        "branch_misses_per_instruction / nullif(branches_per_instruction, 0)",
+        "Mispredicted / all branches",
+        is_share=True,
+    ),
     Feature(
         "streams_count", "coalesce(device_streams, threads)", "Device streams, or threads, of a rank", unit="count"
     ),

@@ -45,6 +45,12 @@ MERGED_COUNTERS = Table(
         Column("value_min", Type.REAL, "Smallest of these runs"),
         Column("value_max", Type.REAL, "Largest of these runs"),
         Column(
+            "value_per_instruction",
+            Type.REAL,
+            "The same divided by the instructions of the same run; median of the runs that have both",
+            nullable=True,
+        ),
+        Column(
             "running_ratio",
             Type.REAL,
             "Share of the run in which a multiplexed counter was live",

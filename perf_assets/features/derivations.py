@@ -34,7 +34,7 @@ def derivations(catalogue: Catalogue, counters: Sequence[str], microarchitecture
     """What follows for a machine that has these counters, in the order in which it is to be made."""
     resolved = catalogue.resolve(counters, microarchitecture)
     return [
-        Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue), MERGED_COUNTERS),
+        Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS),
         _features(FEATURES, XAMM_FEATURES, catalogue, resolved),
         _features(VECTOR_FEATURES_TABLE, VECTOR_FEATURES, catalogue, resolved),
         Derivation(COUNTERS_WIDE, _wide(counters), None),
@@ -49,14 +49,21 @@ def unmapped(catalogue: Catalogue, counters: Sequence[str], microarchitecture: s
     return sorted(set(counters) - used)
 
 
-def _merged_counters(catalogue: Catalogue) -> str:
+def _merged_counters(catalogue: Catalogue, resolved: Sequence[Resolved]) -> str:
+    instructions = [name for formula in resolved if formula.quantity == "instructions" for name in formula.counters]
+    counts = [f"first(value_mean_over_ranks) FILTER (counter = {_literal(name)})" for name in instructions]
     return f"""
+        WITH executed AS (
+            SELECT bundle, run, nullif(coalesce({", ".join([*counts, "NULL::DOUBLE"])}), 0) AS instructions
+            FROM raw_profiles__counters WHERE machine = $machine GROUP BY bundle, run
+        )
         SELECT machine, app, {_comparable_args(catalogue)} AS args, ranks, threads, counter,
-               first(unit ORDER BY unit) AS unit,
-               median(value_mean_over_ranks) AS value, min(value_mean_over_ranks) AS value_min,
-               max(value_mean_over_ranks) AS value_max, min(running_ratio) AS running_ratio,
-               count(*) AS runs_count, {_RUN_NAMES} AS runs
-        FROM raw_profiles__counters JOIN raw_profiles__runs USING (machine, bundle, run)
+               first(unit ORDER BY unit) AS unit, median(value_mean_over_ranks) AS value,
+               min(value_mean_over_ranks) AS value_min, max(value_mean_over_ranks) AS value_max,
+               median(value_mean_over_ranks / instructions) AS value_per_instruction,
+               min(running_ratio) AS running_ratio, count(*) AS runs_count, {_RUN_NAMES} AS runs
+        FROM raw_profiles__counters
+        JOIN raw_profiles__runs USING (machine, bundle, run) JOIN executed USING (bundle, run)
         WHERE machine = $machine
         GROUP BY machine, app, 3, ranks, threads, counter
         ORDER BY app, args, ranks, threads, counter
@@ -66,7 +73,11 @@ def _merged_counters(catalogue: Catalogue) -> str:
 def _features(
     table: Table, features: Sequence[Feature], catalogue: Catalogue, resolved: Sequence[Resolved]
 ) -> Derivation:
-    quantities = ", ".join(f"{_quantity(name, resolved)} AS {name}" for name in catalogue.quantities)
+    quantities = ", ".join(
+        f"{_quantity(name, resolved, 'value')} AS {name}, "
+        f"{_quantity(name, resolved, 'per_instruction')} AS {name}_per_instruction"
+        for name in catalogue.quantities
+    )
     expressions = ", ".join(f"{feature.expression} AS {feature.name}" for feature in features)
     mask = " + ".join(f"CASE WHEN {f.name} IS NULL THEN {1 << bit} ELSE 0 END" for bit, f in enumerate(features))
     used = {name: [f.text() for f in resolved if f.quantity == name] for name in catalogue.quantities}
@@ -79,7 +90,8 @@ def _features(
                    bool_or(is_simulated) AS is_simulated
             FROM raw_profiles__runs WHERE machine = $machine GROUP BY machine, app, 3, ranks, threads
         ), counted AS (
-            SELECT {_CONFIGURATION}, map(list(counter), list(value)) AS value
+            SELECT {_CONFIGURATION}, map(list(counter), list(value)) AS value,
+                   map(list(counter), list(value_per_instruction)) AS per_instruction
             FROM {MERGED_COUNTERS.name} WHERE machine = $machine GROUP BY {_CONFIGURATION}
         ), quantity AS (
             SELECT configuration.*, {quantities} FROM configuration LEFT JOIN counted USING ({_CONFIGURATION})
@@ -92,10 +104,10 @@ def _features(
     return Derivation(table.name, query, table)
 
 
-def _quantity(name: str, resolved: Sequence[Resolved]) -> str:
-    """SQL of a quantity: the first formula whose counters were all measured."""
+def _quantity(name: str, resolved: Sequence[Resolved], values: str) -> str:
+    """SQL of a quantity over a map of counter values: the first formula whose counters were all measured."""
     sums = [
-        " + ".join(f"{factor!r} * value[{_literal(counter)}]" for counter, factor in formula.counters.items())
+        " + ".join(f"{factor!r} * {values}[{_literal(counter)}]" for counter, factor in formula.counters.items())
         for formula in resolved
         if formula.quantity == name
     ]

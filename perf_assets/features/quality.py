@@ -44,7 +44,7 @@ DOUBTS = (
         FEATURES.name,
         "No intensity is far from the others of its application (robust z-score: distance from the median in units of "
         "1.4826 times the median absolute deviation)",
-        20.0,
+        10.0,
         _outliers(),
     ),
     Doubt(

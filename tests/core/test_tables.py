@@ -20,7 +20,7 @@ def test_tables_keep_the_naming_law(table: Table) -> None:
     names = table.column_names()
     assert len(set(names)) == len(names)
     assert set(table.key) <= set(names)
-    assert "machine" in table.key
+    assert "machine" in table.of_machine
     assert not any(column.nullable for column in table.columns if column.name in table.key)
     for column in table.columns:
         assert column.description

@@ -3,11 +3,14 @@
 import dagster as dg
 import duckdb
 
-from perf_assets.core.tables import COUNTERS, RECORD_TABLES, RUNS
-from perf_assets.defs import raw
+from perf_assets.core.run_tables import COUNTERS_WIDE, FEATURES
+from perf_assets.core.tables import COUNTERS, RECORD_TABLES, RUNS, TABLES
+from perf_assets.defs import features, raw
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.resources import LakeResource
+from perf_assets.features.quality import DOUBTS
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.violations import Violation
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
 
@@ -40,7 +43,7 @@ def test_a_run_fills_the_tables_and_tells_the_ui(
     assert metadata["dagster/partition_row_count"].value == 1
     assert "| Kripke |" in str(metadata["preview"].value)
     checks = passed(result)
-    assert len(checks) == 2 * (1 + len(RECORD_TABLES)) + 1
+    assert len(checks) == 2 * len(TABLES) + 1 + len(DOUBTS)
     assert all(checks.values())
 
 
@@ -72,6 +75,17 @@ def test_a_refused_bundle_is_a_warning_with_its_reason(
     assert "the copy is incomplete" in str(warning.metadata["bad"].value)
 
 
+def test_unmapped_counters_are_listed_in_the_ui(
+    instance: dg.DagsterInstance, lake: Lake, lake_resource: LakeResource
+) -> None:
+    land_perf_stat(lake, "quartz", "b1", 7)
+    run(instance, lake_resource, "quartz")
+    event = instance.get_latest_materialization_event(dg.AssetKey(FEATURES.name))
+    assert event is not None
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["unmapped_counters"].value == "task-clock"
+
+
 def test_a_violated_rule_fails_its_blocking_check(
     instance: dg.DagsterInstance, lake: Lake, lake_resource: LakeResource, monkeypatch
 ) -> None:
@@ -95,11 +109,24 @@ def test_a_violated_rule_fails_its_blocking_check(
 
 
 def test_assets_carry_what_the_ui_shows() -> None:
-    for definition in (raw.read_bundles, raw.load_warehouse):
+    for definition in (raw.read_bundles, raw.load_warehouse, features.derive_features):
         for spec in definition.specs:
             assert spec.description
             assert spec.kinds
             assert spec.owners
             assert spec.group_name in {"raw", "core"}
-            assert "dagster/column_schema" in spec.metadata
-    assert raw.load_warehouse.op.pool == "warehouse"
+            assert "dagster/column_schema" in spec.metadata or spec.key.to_user_string() == COUNTERS_WIDE
+    assert raw.load_warehouse.op.pool == features.derive_features.op.pool == "warehouse"
+
+
+def test_a_failed_blocking_check_keeps_features_from_being_made(
+    instance: dg.DagsterInstance, lake: Lake, lake_resource: LakeResource, monkeypatch
+) -> None:
+    land_perf_stat(lake, "quartz", "b1", 7)
+    monkeypatch.setattr(
+        Warehouse, "violations", lambda self, table, machine: [Violation("key (x) is unique", 1, "row")]
+    )
+    result = run(instance, lake_resource, "quartz")
+    assert not result.success
+    assert instance.get_latest_materialization_event(dg.AssetKey(RUNS.name)) is not None
+    assert instance.get_latest_materialization_event(dg.AssetKey(FEATURES.name)) is None

@@ -13,7 +13,6 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
 
 
@@ -112,7 +111,8 @@ def test_the_nightly_schedule_asks_for_what_the_sensor_missed(
     spoil(land_perf_stat(lake, "dane", "b2", 2))
     for machine in ("quartz", "dane"):
         ingest_machine(lake, machine, read_bundle)
-        Warehouse(lake).load_machine(machine)
+        lake_resource.warehouse().load_machine(machine)
+        lake_resource.warehouse().derive_machine(machine)
     requests = nightly(instance, lake_resource)
     assert [request.partition_key for request in requests] == ["dane", "ruby"]
     assert set(machines.get_partition_keys(dynamic_partitions_store=instance)) == {"dane", "ruby"}
@@ -124,5 +124,6 @@ def test_the_nightly_schedule_loads_a_record_that_was_never_loaded(
     land_perf_stat(lake, "quartz", "b1", 1)
     ingest_machine(lake, "quartz", read_bundle)
     assert [request.partition_key for request in nightly(instance, lake_resource)] == ["quartz"]
-    Warehouse(lake).load_machine("quartz")
+    lake_resource.warehouse().load_machine("quartz")
+    lake_resource.warehouse().derive_machine("quartz")
     assert isinstance(nightly(instance, lake_resource), dg.SkipReason)

@@ -46,6 +46,32 @@ def test_real_outputs_land_and_become_rows(installation: Installation, shared_da
     assert timings["is_valid"].sum() > 250
 
 
+def test_reading_prints_documented_fields(installation: Installation, shared_data: Path) -> None:
+    database = installation.json("read", str(shared_data / "hpctoolkit" / "osu_allgather"))
+    assert database["format"] == "hpctoolkit-xml-metricdb"
+    (profile,) = database["profiles"]
+    assert (profile["ranks"], profile["threads_per_rank"]) == (10, 2)
+    time_total = profile["metrics"]["CPUTIME (usec)"]
+    assert (time_total["sum"], time_total["mean_over_ranks"]) == (26_158_368, 2_615_836.8)
+    assert (time_total["min"], time_total["max"], time_total["unit"]) == (0, 2_616_218, "usec")
+    reports = installation.json("read", str(shared_data / "rajaperf" / "epyc-vm_2024" / "t2_s100000_quiet"))
+    first = next(timing for timing in reports["timings"] if timing["variant"] == "Base_OpenMP")
+    assert (first["kernel"], first["reps"], first["threads"], first["valid"]) == ("Basic_ARRAY_OF_PTRS", 5, 2, True)
+    assert first["seconds_per_rep"] == pytest.approx(0.0019554, rel=1e-9)
+    table = installation.run("read", str(shared_data / "papi" / "perf_stat.csv"))
+    assert table.returncode == 0
+    assert "task-clock" in table.stdout
+
+
+def test_counters_are_listed_with_their_meaning(installation: Installation) -> None:
+    land_perf_stat(installation.lake, "quartz", "b1", 7)
+    installation.json("ingest")
+    rows = {row["counter"]: row for row in installation.json("counters")["counters"]}
+    assert (rows["instructions"]["quantities"], rows["instructions"]["meaning"]) == ("instructions", "retired")
+    unknown = installation.json("counters", "--unmapped")["counters"]
+    assert [row["counter"] for row in unknown] == ["task-clock"]
+
+
 def test_ingesting_again_and_rebuilding_change_nothing(installation: Installation) -> None:
     for number in range(3):
         land_perf_stat(installation.lake, "quartz", f"b{number}", number)
@@ -124,6 +150,9 @@ def _wrong_manifest(folder: Path) -> list[str]:
         (lambda folder: ["demo", "--scale", "-1"], "--scale -1 is out of range"),
         (lambda folder: ["demo", "--machine", "nowhere"], "is not in the simulated fleet"),
         (lambda folder: ["fly"], "No such command"),
+        (lambda folder: ["read", str(folder / "nowhere")], "does not exist"),
+        (lambda folder: ["read", *_truncated(folder)[1:2]], "meta.db|profile.db"),
+        (lambda folder: ["counters"], "nothing has landed"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(
