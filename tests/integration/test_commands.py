@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.tables import TABLES
+from perf_assets.demo.fleet_machines import machine_text
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
 from tests.integration.conftest import PROGRAM, Installation
@@ -44,6 +45,30 @@ def test_real_outputs_land_and_become_rows(installation: Installation, shared_da
     timings = found["raw_rajaperf__timings"]
     assert set(timings["threads"].dropna()) <= {1, 2}
     assert timings["is_valid"].sum() > 250
+
+
+def test_a_data_sheet_lands_beside_the_benchmark(installation: Installation, tmp_path: Path) -> None:
+    sheet = tmp_path / "machine.yaml"
+    sheet.write_text(machine_text("epyc-vm"))
+    (tmp_path / "perf.csv").write_text("5,,instructions,7,100.00,,\n")
+    given = ["land", str(tmp_path / "perf.csv"), "--app", "Kripke", "--wall-seconds", "2", "--tag", "who=me"]
+    other = installation.run(*given, "--machine", "quartz", "--spec", str(sheet))
+    assert (other.returncode, "is of machine 'epyc-vm'" in other.stderr) == (2, True)
+    installation.json(*given, "--machine", "epyc-vm", "--spec", str(sheet))
+    installation.json("ingest")
+    found = tables(installation)
+    assert found["core_machines__specs"]["cpu_cores_per_socket"].tolist() == [2]
+    assert found["raw_profiles__runs"]["wall_seconds"].tolist() == [2.0]
+
+
+def test_a_bundle_with_a_manifest_of_its_own_lands_as_it_is(installation: Installation, tmp_path: Path) -> None:
+    elsewhere = Installation(tmp_path / "elsewhere")
+    prepared = str(land_perf_stat(elsewhere.lake, "quartz", "run-7", 5).bundle.directory)
+    landed = installation.json("land", prepared)["bundles"][0]
+    assert (landed["bundle"], landed["state"]) == ("run-7", "landed")
+    assert installation.json("land", prepared)["bundles"][0]["state"] == "already there"
+    refused = installation.run("land", prepared, "--machine", "ruby")
+    assert (refused.returncode, "leave out --machine" in refused.stderr) == (2, True)
 
 
 def test_reading_prints_documented_fields(installation: Installation, shared_data: Path) -> None:
