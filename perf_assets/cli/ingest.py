@@ -8,6 +8,7 @@ from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.quarantine import quarantine_strays
+from perf_assets.storage.warehouse import Warehouse
 
 
 @click.command()
@@ -31,7 +32,8 @@ def command(chosen: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
     for line in quarantine_strays(lake):
         say(f"quarantined {line}")
     machines = choose_machines(lake, chosen)
-    outcomes = ingest_with_progress([machine for machine in machines if _needs_work(lake, machine)])
+    warehouse = open_warehouse(lake)
+    outcomes = ingest_with_progress([machine for machine in machines if _needs_work(lake, warehouse, machine)])
     report(lake, machines, outcomes, as_json=as_json)
 
 
@@ -79,5 +81,5 @@ def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int, int]]:
         ).fetchall()
 
 
-def _needs_work(lake: Lake, machine: str) -> bool:
-    return bool(pending(lake, machine).bundles) or open_warehouse(lake).is_behind(machine)
+def _needs_work(lake: Lake, warehouse: Warehouse, machine: str) -> bool:
+    return bool(pending(lake, machine).bundles) or warehouse.is_behind(machine)

@@ -81,7 +81,7 @@ def _facts(path: Path, given: dict[str, Any]) -> BundleFacts:
 
     found: dict[str, Any] = {"collected_at": _newest(path)}
     reading = read(path, given.get("kind"))
-    found["kind"] = "rajaperf" if reading.timings else "profile"
+    found["kind"] = "samples" if reading.format.startswith("samples") else "rajaperf" if reading.timings else "profile"
     if reading.profiles and "program" in reading.metadata:
         found["app"] = reading.metadata["program"]
     try:

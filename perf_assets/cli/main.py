@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from typing import NoReturn
 
 import click
 
@@ -13,6 +14,7 @@ _COMMANDS = {
     "land": "Put measurements into the landing zone.",
     "ingest": "Read what landed into the record and the warehouse.",
     "read": "Print what a file or folder contains.",
+    "evaluate": "Score methods beside their baselines on data of your own.",
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
     "doctor": "Check this installation and say what to do.",
@@ -46,11 +48,14 @@ def main() -> None:
     """Run the command line."""
     try:
         cli.main(prog_name="perf-assets", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (BadInputError, PermissionError) as error:
-        click.echo(f"perf-assets: {error}", err=True)
-        sys.exit(2)
+        _refuse(f"{error.format_message()} (see 'perf-assets --help')")
+    except (BadInputError, OSError) as error:
+        _refuse(str(error))
+
+
+def _refuse(message: str) -> NoReturn:
+    click.echo(f"perf-assets: {message}", err=True)
+    sys.exit(2)

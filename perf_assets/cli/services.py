@@ -32,7 +32,8 @@ class Service:
         """Raise with the end of its log if it has ended."""
         code = self.process.poll()
         if code is not None:
-            tail = " | ".join(self.log.read_text(errors="replace").splitlines()[-_SHOWN_LOG_LINES:])
+            lines = self.log.read_text(errors="replace").splitlines() if self.log.is_file() else ["(no log)"]
+            tail = " | ".join(lines[-_SHOWN_LOG_LINES:])
             raise BadInputError(f"{self.name} ended with code {code}; its log {self.log} ends: {tail}")
 
 

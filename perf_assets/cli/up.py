@@ -4,13 +4,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from perf_assets.cli.output import say
 from perf_assets.cli.services import Service, answers, free_port, start, stop, wait_until_ready
+from perf_assets.core.errors import BusyError
 from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.storage.files import exclusive
 
@@ -26,7 +28,7 @@ def command(port: int, mlflow_port: int) -> None:
     Prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is left running.
     """
     home = dagster_home()
-    with exclusive(home / "up.lock", "perf-assets up", wait_seconds=0):
+    with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
@@ -42,6 +44,17 @@ def command(port: int, mlflow_port: int) -> None:
         finally:
             say("Stopping.")
             stop(services)
+
+
+@contextmanager
+def _only_one(home: Path) -> Iterator[None]:
+    """Two daemons on one instance would start every run twice."""
+    try:
+        with exclusive(home / "up.lock", "perf-assets up", wait_seconds=0):
+            yield
+    except BusyError:
+        running = (home / "up.lock").read_text().strip()
+        raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
 
 
 def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
@@ -61,7 +74,7 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
 
     def service(name: str, command: list[str], is_ready: Callable[[], bool]) -> Service:
         program = str(programs / command[0])
-        return start(name, [program, *command[1:]], home / "logs" / f"{name}.log", environment, is_ready)
+        return start(name, [program, *command[1:]], home / "service_logs" / f"{name}.log", environment, is_ready)
 
     return [
         service(

@@ -13,16 +13,28 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.validation import first_problem
 
-_EVENT_TABLE = re.compile(r"^[a-z0-9_]+:::?(?=[^:])")
+_EVENT_TABLE = re.compile(r"^([a-z0-9_]+):::?(?=[^:])")
+_PRIVILEGE = re.compile(r":[ukhgp]{1,4}$")
+"""Modifier of perf events: instructions:u are those of the user level."""
+_NOT_IN_RE2 = re.compile(r"\(\?(?:[=!<]|P=)|\\[1-9]")
 
 
 def plain_name(counter: str) -> str:
     """A counter's name as the catalogue compares it."""
-    return _EVENT_TABLE.sub("", counter.strip().removesuffix("(I)").strip().lower())
+    return _PRIVILEGE.sub("", _EVENT_TABLE.sub("", _lowered(counter)))
+
+
+def _lowered(counter: str) -> str:
+    return counter.strip().removesuffix("(I)").strip().lower()
 
 
 def _check_pattern(pattern: str) -> str:
-    re.compile(pattern)
+    if _NOT_IN_RE2.search(pattern):
+        raise ValueError(f"pattern {pattern!r} looks around or back, which DuckDB cannot: write it without")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"pattern {pattern!r} is wrong: {error}") from None
     return pattern
 
 
@@ -56,6 +68,7 @@ class Formula(_Strict):
 class _File(_Strict):
     version: Literal[1]
     backend_arguments: tuple[Annotated[str, AfterValidator(_check_pattern)], ...] = ()
+    event_tables: dict[str, str] = Field(default_factory=dict)
     quantities: dict[str, Quantity] = Field(default_factory=dict)
     formulas: tuple[Formula, ...] = ()
 
@@ -65,13 +78,19 @@ class Resolved:
     """A formula over a machine's own counter names."""
 
     quantity: str
-    counters: dict[str, float]
+    terms: tuple[tuple[tuple[str, ...], float], ...]
+    """Names that a counter has on this machine (tools spell it differently), and its coefficient."""
     meaning: str
+
+    @property
+    def counters(self) -> list[str]:
+        """All counters in it."""
+        return [name for names, _ in self.terms for name in names]
 
     def text(self) -> str:
         """As a person writes it."""
-        terms = [name if factor == 1 else f"{factor:g} {name}" for name, factor in self.counters.items()]
-        return " + ".join(terms)
+        named = [(" or ".join(names), factor) for names, factor in self.terms]
+        return " + ".join(name if factor == 1 else f"{factor:g} {name}" for name, factor in named)
 
 
 @dataclass(frozen=True)
@@ -79,28 +98,40 @@ class Catalogue:
     """All that is known of counters; formulas in order of preference."""
 
     backend_arguments: tuple[str, ...]
+    event_tables: dict[str, str]
+    """Micro-architecture by prefix of its events."""
     quantities: dict[str, Quantity]
     formulas: tuple[Formula, ...]
 
     def resolve(self, counters: Iterable[str], microarchitecture: str | None) -> list[Resolved]:
         """Formulas that hold for a machine that has these counters, in order of preference."""
-        own_name = {plain_name(counter): counter for counter in sorted(counters, reverse=True)}
+        own_names: dict[str, tuple[str, ...]] = {}
+        for counter in sorted(counters):
+            own_names[plain_name(counter)] = (*own_names.get(plain_name(counter), ()), counter)
+        architecture = microarchitecture or self._architecture_of(counters)
         return [
             Resolved(
                 formula.quantity,
-                {own_name[plain_name(name)]: factor for name, factor in formula.counters.items()},
+                tuple((own_names[plain_name(name)], factor) for name, factor in formula.counters.items()),
                 formula.meaning,
             )
             for formula in self.formulas
-            if formula.applies_to(microarchitecture) and all(plain_name(name) in own_name for name in formula.counters)
+            if formula.applies_to(architecture) and all(plain_name(name) in own_names for name in formula.counters)
         ]
+
+    def _architecture_of(self, counters: Iterable[str]) -> str | None:
+        """What the prefixes of a machine's own events say, where no data sheet does."""
+        prefixes = {match[1] for counter in counters if (match := _EVENT_TABLE.match(_lowered(counter)))}
+        found = {self.event_tables[prefix] for prefix in prefixes & self.event_tables.keys()}
+        return found.pop() if len(found) == 1 else None
 
 
 def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
     """The catalogue of this package with a site's files before it."""
     shipped = files("perf_assets.core").joinpath("counters.yaml").read_text()
-    parsed = [_parse(str(path), path.read_text()) for path in site_files]
+    parsed = [_parse(str(path), path.read_text(errors="replace")) for path in site_files]
     parsed.append(_parse("counters.yaml", shipped))
+    event_tables = {prefix: name for file in reversed(parsed) for prefix, name in file.event_tables.items()}
     quantities = {name: quantity for file in reversed(parsed) for name, quantity in file.quantities.items()}
     formulas = tuple(formula for file in parsed for formula in file.formulas)
     for formula in formulas:
@@ -108,7 +139,8 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
             raise BadInputError(
                 f"counter catalogue: quantity {formula.quantity!r} is not described: add it to quantities"
             )
-    return Catalogue(tuple(pattern for file in parsed for pattern in file.backend_arguments), quantities, formulas)
+    patterns = tuple(pattern for file in parsed for pattern in file.backend_arguments)
+    return Catalogue(patterns, event_tables, quantities, formulas)
 
 
 def _parse(name: str, text: str) -> _File:
@@ -116,7 +148,5 @@ def _parse(name: str, text: str) -> _File:
         return _File.model_validate(yaml.safe_load(text))
     except yaml.YAMLError as error:
         raise BadInputError(f"counter catalogue {name} is not YAML: {error}") from None
-    except re.error as error:
-        raise BadInputError(f"counter catalogue {name}: a pattern of backend_arguments is wrong: {error}") from None
     except ValidationError as error:
         raise BadInputError(f"counter catalogue {name}: {first_problem(error)}") from None

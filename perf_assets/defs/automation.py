@@ -9,7 +9,7 @@ from perf_assets.core.tables import BUNDLES
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.ingest import Pending, pending
-from perf_assets.storage.lake import landed_bundles
+from perf_assets.storage.lake import landed_digests
 from perf_assets.storage.quarantine import quarantine_strays
 
 ingest_machine_job = dg.define_asset_job(
@@ -70,5 +70,4 @@ def _why_behind(lake: LakeResource, machine: str) -> bool:
 
 
 def _landed_digest(lake: LakeResource, machine: str) -> str:
-    content = [(bundle.name, bundle.digest) for bundle in landed_bundles(lake.lake(), machine)]
-    return digest_of(repr(content).encode())
+    return digest_of(repr(list(landed_digests(lake.lake(), machine))).encode())

@@ -54,10 +54,7 @@ def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.Asset
 def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
     """The ledger of what landed keeps its vocabulary; refused bundles are a warning, each with its reason."""
     yield from _results(BUNDLES, lake.warehouse().ledger_violations(context.partition_key))
-    ledger = MachineRecord(lake.lake().record, context.partition_key).ledger()
-    reasons = {
-        name: row["reason"] for name, row in sorted(ledger.items()) if row["reason"] and row["status"] != "duplicate"
-    }
+    reasons = MachineRecord(lake.lake().record, context.partition_key).refusals()
     yield dg.AssetCheckResult(
         asset_key=BUNDLES.name,
         check_name="none_quarantined",

@@ -16,7 +16,8 @@ from perf_assets.core.run_tables import (
 from perf_assets.core.tables import COUNTERS, RUNS, SPECS
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import asset_spec, materialization
+from perf_assets.defs.table_metadata import PREVIEW_ROWS, asset_spec, materialization
+from perf_assets.storage.warehouse import Warehouse
 
 _INPUTS = [RUNS.name, SPECS.name, MERGED_COUNTERS.name]
 _SPECS = [
@@ -54,9 +55,18 @@ def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> It
         yield result._replace(metadata={**(result.metadata or {}), **notes.get(table.name, {})})
     yield dg.MaterializeResult(
         asset_key=COUNTERS_WIDE,
-        metadata={"dagster/partition_row_count": counts[FEATURES.name], "counters_count": len(counters)},
+        metadata={
+            "dagster/partition_row_count": counts[FEATURES.name],
+            "counters_count": len(counters),
+            "preview": dg.MetadataValue.md(_first_rows(warehouse, machine)),
+        },
         data_version=dg.DataVersion(warehouse.content_digest(MERGED_COUNTERS, machine)),
     )
+
+
+def _first_rows(warehouse: Warehouse, machine: str) -> str:
+    rows = warehouse.frame(f'SELECT * EXCLUDE (labels) FROM {COUNTERS_WIDE}."{machine}" LIMIT {PREVIEW_ROWS}')
+    return rows.to_markdown(index=False)
 
 
 _PAIRED = f"""

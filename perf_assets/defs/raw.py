@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import dagster as dg
+from pydantic import Field
 
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
 from perf_assets.defs.partitions import machines
@@ -15,8 +16,16 @@ from perf_assets.storage.record import MachineRecord
 _LOG_EVERY = 500
 
 
+class ReadBundlesConfig(dg.Config):
+    """What to read."""
+
+    reread: bool = Field(default=False, description="Read all landed bundles again, also those in the record")
+
+
 @dg.multi_asset(specs=[asset_spec(BUNDLES, {"parquet"})], partitions_def=machines, name="read_bundles")
-def read_bundles(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def read_bundles(
+    context: dg.AssetExecutionContext, config: ReadBundlesConfig, lake: LakeResource
+) -> dg.MaterializeResult[None]:
     """Read a machine's new bundles into the record."""
     machine = context.partition_key
 
@@ -24,7 +33,7 @@ def read_bundles(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Ma
         if done % _LOG_EVERY == 0 or done == total:
             context.log.info(f"{machine}: {done} of {total} bundles read")
 
-    outcome = ingest_machine(lake.lake(), machine, read_bundle, on_bundle)
+    outcome = ingest_machine(lake.lake(), machine, read_bundle, on_bundle, reread=config.reread)
     record = MachineRecord(lake.lake().record, machine)
     return dg.MaterializeResult(
         metadata={

@@ -16,6 +16,7 @@ from perf_assets.defs.build import build_definitions
 from perf_assets.defs.partitions import machines as machines_partitions
 
 _PROCESS_TAG = "perf_assets/process"
+_OF_WHAT_WAS_GIVEN = {"BadInputError", "UnreadableFileError", "BusyError", "DagsterAssetCheckFailedError"}
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -25,10 +26,16 @@ class MachineOutcome:
 
     machine: str
     seconds: float
+    failure: str | None = None
+    """Why it failed, in one line."""
+    is_bad_input: bool = False
+    """Whether the failure is of what was given, not of the program."""
 
 
-def ingest_machines(machines: Sequence[str], on_start: Callable[[str], None]) -> Iterator[MachineOutcome]:
-    """Run the ingestion job for each machine in this process."""
+def ingest_machines(
+    machines: Sequence[str], on_start: Callable[[str], None], *, reread: bool = False
+) -> Iterator[MachineOutcome]:
+    """Run the ingestion job for each machine in this process; a machine that fails does not stop the others."""
     with open_instance() as instance:
         end_dead_runs(instance)
         instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
@@ -39,13 +46,11 @@ def ingest_machines(machines: Sequence[str], on_start: Callable[[str], None]) ->
             result = job.execute_in_process(
                 instance=instance,
                 partition_key=machine,
-                run_config=_QUIET,
+                run_config=_QUIET | {"ops": {"read_bundles": {"config": {"reread": reread}}}},
                 tags={_PROCESS_TAG: _process_name(os.getpid())},
                 raise_on_error=False,
             )
-            if not result.success:
-                raise BadInputError(f"ingestion of {machine} failed: {_first_failure(result)}")
-            yield MachineOutcome(machine, time.monotonic() - start)
+            yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
 def open_instance() -> dg.DagsterInstance:
@@ -89,12 +94,16 @@ def _is_alive(process: str) -> bool:
     return psutil.pid_exists(int(pid)) and _process_name(int(pid)) == process
 
 
-def _first_failure(result: dg.ExecuteInProcessResult) -> str:
+def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
+    """Why a run failed in one line, and whether that is of what was given; None where it succeeded."""
+    if result.success:
+        return None, False
     for event in result.all_events:
-        if event.is_step_failure:
+        if event.is_step_failure and event.step_failure_data.error is not None:
             error = event.step_failure_data.error
-            while error is not None and error.cause is not None:
+            while error.cause is not None:
                 error = error.cause
-            if error is not None:
-                return error.message.strip()
-    return f"see run {result.run_id} in the Dagster UI ('perf-assets up')"
+            if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                raise KeyboardInterrupt
+            return " ".join(error.message.split()), error.cls_name in _OF_WHAT_WAS_GIVEN
+    return f"see run {result.run_id} in the Dagster UI ('perf-assets up')", False

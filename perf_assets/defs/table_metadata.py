@@ -6,8 +6,8 @@ from perf_assets.core.manifest import digest_of
 from perf_assets.core.schema import Table
 from perf_assets.storage.warehouse import Warehouse
 
-_PREVIEW_ROWS = 5
-_NOT_SHOWN = {"machine", "bundle_digest", "formulas", "runs"}
+PREVIEW_ROWS = 5
+_NOT_SHOWN = {"bundle_digest", "formulas", "runs"}
 
 
 def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
@@ -46,7 +46,7 @@ def materialization(warehouse: Warehouse, table: Table, machine: str, row_count:
     """Row counts, a preview and the version of a machine's rows of a table."""
     shown = ", ".join(f'"{name}"' for name in table.column_names() if name not in _NOT_SHOWN)
     head = warehouse.frame(
-        f'SELECT {shown} FROM "{table.name}" WHERE {table.of_machine} LIMIT {_PREVIEW_ROWS}', {"machine": machine}
+        f'SELECT {shown} FROM "{table.name}" WHERE {table.of_machine} LIMIT {PREVIEW_ROWS}', {"machine": machine}
     )
     return dg.MaterializeResult(
         asset_key=table.name,

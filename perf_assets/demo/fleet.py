@@ -206,6 +206,6 @@ def _sample_bundle(spec: MachineSpec, application: Application, scale: float, se
         app=application.name,
         collected_at=_collected_at(seed, spec.machine, application.name),
         target=TARGET_COLUMN,
-        tags=_tags(seed),
+        tags=_tags(seed) | {"aggregation": "sum"},
     )
     return SimulatedBundle(f"{application.name.lower()}-samples", facts, write)

@@ -37,7 +37,7 @@ def derivations(catalogue: Catalogue, counters: Sequence[str], microarchitecture
         Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS),
         _features(FEATURES, XAMM_FEATURES, catalogue, resolved),
         _features(VECTOR_FEATURES_TABLE, VECTOR_FEATURES, catalogue, resolved),
-        Derivation(COUNTERS_WIDE, _wide(counters), None),
+        Derivation(COUNTERS_WIDE, _wide(catalogue, counters), None),
         Derivation(PAIRS.name, _PAIRS, PAIRS),
         Derivation(UNMATCHED.name, _UNMATCHED, UNMATCHED),
     ]
@@ -107,31 +107,48 @@ def _features(
 def _quantity(name: str, resolved: Sequence[Resolved], values: str) -> str:
     """SQL of a quantity over a map of counter values: the first formula whose counters were all measured."""
     sums = [
-        " + ".join(f"{factor!r} * {values}[{_literal(counter)}]" for counter, factor in formula.counters.items())
+        " + ".join(f"{factor!r} * {_any_of(names, values)}" for names, factor in formula.terms)
         for formula in resolved
         if formula.quantity == name
     ]
     return f"coalesce({', '.join([*sums, 'NULL::DOUBLE'])})"
 
 
-def _wide(counters: Sequence[str]) -> str:
+def _any_of(names: Sequence[str], values: str) -> str:
+    """SQL of the value of a counter that tools spell differently."""
+    spelled = [f"{values}[{_literal(name)}]" for name in names]
+    return spelled[0] if len(spelled) == 1 else f"coalesce({', '.join(spelled)})"
+
+
+def _wide(catalogue: Catalogue, counters: Sequence[str]) -> str:
     columns = "".join(
-        f", first(value) FILTER (counter = {_literal(counter)}) AS {_identifier(counter)}"
-        for counter in sorted(counters)
+        f", first(value) FILTER (counter = {_literal(counter)}) AS {_identifier(counter)}" for counter in sorted(counters)
     )
     return f"""
-        SELECT {_CONFIGURATION}, first(features.wall_seconds) AS wall_seconds{columns}
-        FROM {FEATURES.name} AS features LEFT JOIN {MERGED_COUNTERS.name} AS merged USING (machine, {_CONFIGURATION})
+        WITH given AS (
+            SELECT app, {_comparable_args(catalogue)} AS args, ranks, threads, median(target_value) AS target_value,
+                   first(labels ORDER BY bundle, run) AS labels
+            FROM raw_profiles__runs WHERE machine = $machine GROUP BY app, 2, ranks, threads
+        )
+        SELECT {_CONFIGURATION}, first(features.wall_seconds) AS wall_seconds, first(target_value) AS target_value,
+               first(labels) AS labels{columns}
+        FROM {FEATURES.name} AS features JOIN given USING ({_CONFIGURATION})
+        LEFT JOIN {MERGED_COUNTERS.name} AS merged USING (machine, {_CONFIGURATION})
         WHERE machine = $machine GROUP BY {_CONFIGURATION} ORDER BY {_CONFIGURATION}
     """
 
 
 def _comparable_args(catalogue: Catalogue) -> str:
     """SQL of arguments without those that select the back end, blanks folded."""
-    args = "args"
-    for pattern in catalogue.backend_arguments:
+    args = _folded("args")
+    # Twice: of two neighbours the first takes the blank between them.
+    for pattern in (*catalogue.backend_arguments, *catalogue.backend_arguments):
         args = f"regexp_replace({args}, {_literal(pattern)}, ' ', 'g')"
-    return f"trim(regexp_replace({args}, '\\s+', ' ', 'g'))"
+    return f"trim({_folded(args)})"
+
+
+def _folded(text: str) -> str:
+    return f"regexp_replace({text}, '\\s+', ' ', 'g')"
 
 
 def _literal(text: str) -> str:

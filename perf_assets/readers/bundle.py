@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,10 @@ from perf_assets.readers.sample_table import IDENTITY
 from perf_assets.readers.source import load, printable, read_text, scan, system_errors
 
 _MAX_SPEC_BYTES = 2**20
-_AS_GIVEN = ("samples", "cross-modelling")
-"""Formats whose values are no sums over ranks."""
+_CROSS_MODELLING = "cross-modelling"
+"""Format whose values are no sums over ranks."""
+AGGREGATION_TAG, SUM_OVER_RANKS = "aggregation", "sum"
+"""The tag by which a table of samples says that its values are sums over ranks."""
 
 Row = dict[str, Any]
 
@@ -30,12 +32,16 @@ class BundleRows:
 
     format: str
     """File format that was recognised."""
-    rows: Mapping[str, list[Row]]
-    """Rows by table name, with exactly the table's columns."""
+    rows: Mapping[str, Iterable[Row]]
+    """Rows by table name, with exactly the table's columns. They can be gone through once, are made meanwhile, and
+    end with a `BadInputError` where the files turn out to be bad half way."""
 
 
 def read_bundle(directory: Path, manifest: Manifest, digest: str, name: str) -> BundleRows:
-    """Read the bundle `name` in `directory`; only files that the manifest lists are looked at."""
+    """Read the bundle `name` in `directory`; only files that the manifest lists are looked at.
+
+    All files have been read when this returns: only the making of rows is left to their consumer.
+    """
     with system_errors(name):
         return _read(directory, manifest, digest, name)
 
@@ -43,7 +49,7 @@ def read_bundle(directory: Path, manifest: Manifest, digest: str, name: str) -> 
 def _read(directory: Path, manifest: Manifest, digest: str, name: str) -> BundleRows:
     listed = frozenset(entry.path for entry in manifest.files)
     origin = {"machine": manifest.machine, "bundle": name, "bundle_digest": digest}
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, Iterable[Row]] = {}
     if SPEC_NAME in listed:
         rows[SPECS.name] = [_spec_row(directory, origin)]
     sources = scan(directory, listed)
@@ -54,9 +60,10 @@ def _read(directory: Path, manifest: Manifest, digest: str, name: str) -> Bundle
         return BundleRows("machine-spec", rows)
     reading = read_files(sources, name, manifest.kind)
     if manifest.kind == "rajaperf":
-        rows[TIMINGS.name] = [_timing_row(timing, manifest, origin) for timing in reading.timings]
+        rows[TIMINGS.name] = (_timing_row(timing, manifest, origin) for timing in reading.timings)
     else:
-        rows[RUNS.name], rows[COUNTERS.name] = _profile_rows(reading, manifest, origin)
+        rows[RUNS.name] = _run_rows(reading, manifest, origin)
+        rows[COUNTERS.name] = _counter_rows(reading, manifest, origin)
     return BundleRows(reading.format, rows)
 
 
@@ -92,23 +99,17 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, origin: Row) -> Row:
     }
 
 
-def _profile_rows(reading: Reading, manifest: Manifest, origin: Row) -> tuple[list[Row], list[Row]]:
-    is_given = reading.format.startswith(_AS_GIVEN)
-    runs: list[Row] = []
-    counters: list[Row] = []
-    has_target = False
+def _run_rows(reading: Reading, manifest: Manifest, origin: Row) -> Iterator[Row]:
+    has_target = manifest.target is None
     for profile in reading.profiles:
-        run = origin | {"run": printable(profile.run)}
-        row = _run_row(profile, reading, manifest, run)
+        row = _run_row(profile, reading, manifest, origin | {"run": printable(profile.run)})
         has_target = has_target or row["target_value"] is not None
-        runs.append(row)
-        counters.extend(_counter_rows(profile, manifest.target, run, 1 if is_given else row["ranks"]))
-    if manifest.target is not None and not has_target:
+        yield row
+    if not has_target:
         raise BadInputError(
-            f"no row has a number in the column {manifest.target[:80]!r}, which the manifest names as target: "
+            f"no row has a number in the column {str(manifest.target)[:80]!r}, which the manifest names as target: "
             "correct the manifest or the table"
         )
-    return runs, counters
 
 
 def _run_row(profile: Profile, reading: Reading, manifest: Manifest, run: Row) -> Row:
@@ -126,7 +127,7 @@ def _run_row(profile: Profile, reading: Reading, manifest: Manifest, run: Row) -
         **run,
         "app": given.get("app") or manifest.app or run["bundle"],
         "args": given.get("args", manifest.args),
-        "ranks": profile.ranks if "ranks" in given else manifest.ranks or profile.ranks,
+        "ranks": _ranks(profile, manifest),
         "threads": profile.threads_per_rank if "threads" in given else manifest.threads or profile.threads_per_rank,
         "nodes": profile.hosts if "nodes" in given else manifest.nodes or profile.hosts,
         "gpus": int(given["gpus"]) if "gpus" in given else manifest.gpus,
@@ -146,19 +147,32 @@ def _target_value(profile: Profile, target: str, given: Mapping[str, Any]) -> fl
     return float(given[target]) if target in given and target not in ("app", "args") else None
 
 
-def _counter_rows(profile: Profile, target: str | None, run: Row, ranks: int) -> Iterator[Row]:
-    for counter, total in profile.metrics.items():
-        if counter == target:
-            continue
-        if not (math.isfinite(total.sum) and math.isfinite(total.min) and math.isfinite(total.max)):
-            raise UnreadableFileError(f"{run['run']}: the counter {counter[:80]!r} is not finite")
-        yield {
-            **run,
-            "counter": printable(counter),
-            "unit": total.unit,
-            "value_sum": total.sum,
-            "value_mean_over_ranks": total.sum / ranks,
-            "value_min": total.min,
-            "value_max": total.max,
-            "running_ratio": total.running_ratio,
-        }
+def _ranks(profile: Profile, manifest: Manifest) -> int:
+    """MPI ranks of a run: a row of samples knows its own, otherwise the manifest knows best."""
+    is_own = manifest.kind == "samples" and "ranks" in profile.labels
+    return profile.ranks if is_own else manifest.ranks or profile.ranks
+
+
+def _counter_rows(reading: Reading, manifest: Manifest, origin: Row) -> Iterator[Row]:
+    if manifest.kind == "samples":
+        is_sum = manifest.tags.get(AGGREGATION_TAG) == SUM_OVER_RANKS
+    else:
+        is_sum = not reading.format.startswith(_CROSS_MODELLING)
+    for profile in reading.profiles:
+        run = origin | {"run": printable(profile.run)}
+        ranks = _ranks(profile, manifest) if is_sum else 1
+        for counter, total in profile.metrics.items():
+            if counter == manifest.target:
+                continue
+            if not (math.isfinite(total.sum) and math.isfinite(total.min) and math.isfinite(total.max)):
+                raise UnreadableFileError(f"{run['run']}: the counter {counter[:80]!r} is not finite")
+            yield {
+                **run,
+                "counter": printable(counter),
+                "unit": total.unit,
+                "value_sum": total.sum,
+                "value_mean_over_ranks": total.sum / ranks,
+                "value_min": total.min,
+                "value_max": total.max,
+                "running_ratio": total.running_ratio,
+            }

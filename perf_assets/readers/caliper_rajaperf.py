@@ -97,11 +97,11 @@ class _Columns:
         self._divisor = 1.0 if self._time is None else _per_second(attributes[self._time])
         self._calls = positions.get(_CALLS)
         self._facts = [positions.get(name) for name in _FACTS]
-        self._counters = [
-            (attribute.alias, position)
+        self._counters = {
+            attribute.alias: position
             for position, attribute in enumerate(attributes)
             if position != self._time and _is_counter(attribute)
-        ]
+        }
 
     def record(self, source: SourceFile, row: Row) -> _Record:
         """The numbers of a row."""
@@ -111,7 +111,7 @@ class _Columns:
                 None if self._time is None else float(values[self._time]) / self._divisor,
                 None if self._calls is None else float(values[self._calls]),
                 tuple([None if position is None else float(values[position]) for position in self._facts]),
-                {name: float(values[position]) for name, position in self._counters},
+                dict(zip(self._counters, map(float, map(values.__getitem__, self._counters.values())), strict=True)),
             )
         except ValueError as error:
             raise unreadable(source, f"has a bad number for {row.path[-1][:60]!r} ({error})") from None

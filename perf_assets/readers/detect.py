@@ -29,6 +29,9 @@ class Kind(Enum):
     PARQUET = "Parquet table"
     TABLE = "text table"
 
+    __hash__ = object.__hash__
+    """Every member is one object, and the hash that `Enum` has is slow."""
+
 
 UNDERSTOOD = (
     "RAJAPerf reports and .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
@@ -52,6 +55,8 @@ _REPORT_TITLE = re.compile(rb"^(?:Kernels run (?:without MPI|on \d+ MPI)|(?:Mean
 _NEXT_REPORT = re.compile(rb"\n[ \t]*\n(?:Kernels run |(?:Mean|Min|Max) (?:Runtime|Speedup) Report|=====)")
 _CHECKSUM = re.compile(rb"^=+\s+Checksum Report")
 _LOG = re.compile(rb"^[ \t]*(?:Reading command line input|RAJA performance suite|Running kernels? )", re.MULTILINE)
+_LOG_WORDS = (b"Reading command line input", b"RAJA performance suite", b"Running kernel")
+"""One of them is in what `_LOG` finds; looking for words is cheap, for beginnings of lines it is not."""
 _COMMAND = re.compile(rb"^[^\n]{0,400}\bOMP_NUM_THREADS=\d+ ")
 _VALGRIND = re.compile(rb"^(?:version: \d|creator: |desc: |cmd: |mtime: )[^\n]*\n(?s:.*?)^events: ", re.MULTILINE)
 _PERF_VALUE = rb"(?:[\d.]+|<not supported>|<not counted>)"
@@ -107,6 +112,6 @@ def _text_kind(head: bytes) -> Kind | None:
         return Kind.PERF_CSV
     if _VALGRIND.match(head):
         return Kind.VALGRIND
-    if _LOG.search(head):
+    if any(words in head for words in _LOG_WORDS) and _LOG.search(head):
         return Kind.RAJAPERF_LOG
     return Kind.COMMAND if _COMMAND.match(head) else None

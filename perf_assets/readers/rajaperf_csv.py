@@ -23,6 +23,9 @@ CHECKSUM_FAILED = "checksum FAILED"
 TOO_SHORT = "time below the resolution of the report"
 NO_MEAN = "the run reported no mean time"
 
+_PRECISE_SECONDS = 1e-4
+"""Total from which the microseconds of a timing report are at least three digits."""
+
 _ENDING = re.compile(
     r"-(?:(?:timing|speedup)-\w+\.csv|kernels\.csv|kernel-details\.csv|kernel-run-data\.csv|fom\.csv|checksum\.txt)$"
 )
@@ -150,9 +153,7 @@ def _timing(reports: ReportSet, parsed: _Reports, key: Key, ranks: int | None, c
     if detail is None and datum is None:
         raise unreadable(reports.one_file(), f"has no details of the kernel {kernel[:60]!r}: copy the reports again")
     reps = detail.reps if detail else None
-    mean = datum.seconds_per_rep if datum else None
-    if mean is None:
-        mean = _per_rep(parsed.mean, key, reps)
+    mean = _mean(parsed, key, reps)
     reason = _why_invalid(parsed, key, reps, mean)
     return KernelTiming(
         run=reports.run,
@@ -172,6 +173,19 @@ def _timing(reports: ReportSet, parsed: _Reports, key: Key, ranks: int | None, c
         invalid_reason=reason,
         counters=context.counters.get(key, {}),
     )
+
+
+def _mean(parsed: _Reports, key: Key, reps: int | None) -> float | None:
+    """Mean seconds of a repetition.
+
+    From the timing report, as are the fastest and the slowest pass; from the run data, which have six digits at any
+    length, where the microseconds of the timing report are too coarse.
+    """
+    total = parsed.mean.seconds.get(key, 0.0) if parsed.mean else 0.0
+    datum = parsed.run_data.rows.get(key) if parsed.run_data else None
+    if datum is not None and datum.seconds_per_rep is not None and (total < _PRECISE_SECONDS or not reps):
+        return datum.seconds_per_rep
+    return _per_rep(parsed.mean, key, reps)
 
 
 def _per_rep(timing: Timing | None, key: Key, reps: int | None) -> float | None:

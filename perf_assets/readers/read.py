@@ -48,7 +48,7 @@ def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Re
         tables = [s for s in sources if s.name not in known and samples.looks_like_table(s.head)]
         found |= {Kind.TABLE: tables} if tables else {}
     wanted = _FAMILIES.get(family, frozenset())
-    if not wanted & found.keys():
+    if wanted.isdisjoint(found):
         raise UnreadableFileError(_nothing_found(sources, name, kind, found))
     if family == "rajaperf":
         return read_rajaperf(found)
@@ -68,7 +68,7 @@ def _sorted(sources: Sequence[SourceFile]) -> Found:
 
 def _family(found: Found, name: str) -> str:
     """Which of the three kinds is there. Tables count only where there is nothing else."""
-    present = [family for family in ("rajaperf", "profile") if _FAMILIES[family] & found.keys()]
+    present = [family for family in ("rajaperf", "profile") if not _FAMILIES[family].isdisjoint(found)]
     if len(present) > 1:
         raise UnreadableFileError(
             f"{name}: holds both RAJAPerf results and profiles: put them into two directories, or say which to read"

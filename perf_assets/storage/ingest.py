@@ -1,14 +1,16 @@
 """From the landing zone to the record, one machine at a time."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow.compute as pc
+
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import Manifest, utc_naive
 from perf_assets.storage.files import exclusive
-from perf_assets.storage.lake import Lake, LandedBundle, landed_bundles
+from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
 from perf_assets.storage.quarantine import quarantine, release
 from perf_assets.storage.record import Batch, MachineRecord
@@ -25,20 +27,20 @@ class BundleContent(Protocol):
         """Recognised file format."""
 
     @property
-    def rows(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Rows by table name."""
+    def rows(self) -> Mapping[str, Iterable[dict[str, Any]]]:
+        """Rows by table name, gone through once; they may end with a `BadInputError`."""
 
 
 ReadBundle = Callable[[Path, Manifest, str, str], BundleContent]
 """Reads the bundle in a folder, given its manifest, digest and name."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pending:
     """What of a machine's landing zone is not in its record."""
 
-    bundles: list[LandedBundle]
-    """New, changed, and refused ones (whose files may have been mended)."""
+    bundles: list[str]
+    """Names of new, changed, and refused ones (whose files may have been mended)."""
     new_count: int
     """How many of them were never looked at."""
     landed_count: int
@@ -58,12 +60,17 @@ class Ingestion:
 
 def pending(lake: Lake, machine: str) -> Pending:
     """What is to be ingested for a machine."""
-    ledger = MachineRecord(lake.record, machine).ledger()
-    landed = landed_bundles(lake, machine)
-    unseen = [bundle for bundle in landed if ledger.get(bundle.name, {}).get("bundle_digest") != bundle.digest]
-    refused = {name for name, row in ledger.items() if row["status"] == "quarantined"}
-    new = {bundle.name for bundle in unseen}
-    return Pending([bundle for bundle in landed if bundle.name in new | refused], len(new), len(landed))
+    ledger = MachineRecord(lake.record, machine).ledger(["bundle", "bundle_digest", "status"])
+    known = dict(zip(ledger["bundle"].to_pylist(), ledger["bundle_digest"].to_pylist(), strict=True))
+    refused = set(ledger.filter(pc.field("status") == "quarantined")["bundle"].to_pylist())
+    todo = Pending([], 0, 0)
+    for name, digest in landed_digests(lake, machine):
+        is_new = known.get(name) != digest
+        todo.landed_count += 1
+        todo.new_count += is_new
+        if is_new or name in refused:
+            todo.bundles.append(name)
+    return todo
 
 
 def ingest_machine(
@@ -82,7 +89,8 @@ def ingest_machine(
         todo = pending(lake, machine)
         outcome = Ingestion(machine, landed_count=todo.landed_count)
         for start in range(0, len(todo.bundles), _BUNDLES_PER_COMMIT):
-            chunk = todo.bundles[start : start + _BUNDLES_PER_COMMIT]
+            names = todo.bundles[start : start + _BUNDLES_PER_COMMIT]
+            chunk = [LandedBundle(lake.landing / machine / name) for name in names]
             batch, rows = record.batch(), []
             try:
                 for row in _read_chunk(lake, machine, chunk, read_bundle, batch, record):
@@ -106,8 +114,10 @@ def _read_chunk(
     record: MachineRecord,
 ) -> Iterator[dict[str, Any]]:
     """Read bundles into the batch and yield their ledger rows."""
-    ledger = record.ledger()
-    holder_of = {row["bundle_digest"]: name for name, row in ledger.items() if row["status"] == "ingested"}
+    names, digests = [bundle.name for bundle in chunk], [bundle.digest for bundle in chunk]
+    earlier = record.ledger_rows(pc.field("bundle").isin(names))
+    same = record.ledger_rows(pc.field("bundle_digest").isin(digests) & (pc.field("status") == "ingested"))
+    holder_of = {row["bundle_digest"]: name for name, row in same.items()}
     for bundle in chunk:
         row: dict[str, Any] = {
             "machine": machine, "bundle": bundle.name, "bundle_digest": bundle.digest, "status": "ingested",
@@ -128,7 +138,7 @@ def _read_chunk(
             release(lake, machine, bundle)
         except BadInputError as error:
             quarantine(lake, machine, bundle, str(error))
-            row = _refused(row, ledger.get(bundle.name), str(error))
+            row = _refused(row, earlier.get(bundle.name), str(error))
         yield row
 
 

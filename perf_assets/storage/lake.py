@@ -1,6 +1,7 @@
 """The folders of the data lake, and what stands in its landing zone."""
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,8 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, check_bundle_name, digest_of
 from perf_assets.core.places import lake_root
+
+_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,10 @@ class LandedBundle:
     @cached_property
     def manifest_bytes(self) -> bytes:
         """Content of its manifest."""
-        path = self.directory / MANIFEST_NAME
-        if path.is_symlink() or not path.is_file():
-            raise BadInputError(f"{MANIFEST_NAME} is not a plain file: write a real one")
-        if path.stat().st_size > MAX_MANIFEST_BYTES:
-            raise BadInputError(f"{MANIFEST_NAME} is larger than {MAX_MANIFEST_BYTES} bytes: split the bundle")
-        return path.read_bytes()
+        data = _manifest_in(str(self.directory))
+        if data is None:
+            raise BadInputError(f"{MANIFEST_NAME} is gone: land the bundle again")
+        return data
 
     @cached_property
     def digest(self) -> str:
@@ -103,13 +104,39 @@ class Stray:
         return "+".join(quote(os.fsencode(part), safe="") for part in self.path.parts[-2:])
 
 
-def landed_bundles(lake: Lake, machine: str) -> list[LandedBundle]:
-    """Complete bundles of a machine, by name; a folder without a manifest is still being written."""
-    return [
-        LandedBundle(Path(entry.path))
-        for entry in sorted(_folders(lake.landing / machine), key=lambda entry: entry.name)
-        if os.path.lexists(os.path.join(entry.path, MANIFEST_NAME)) and _why_not_a_bundle(entry) is None  # noqa: PTH118
-    ]
+def landed_digests(lake: Lake, machine: str) -> Iterator[tuple[str, str]]:
+    """Name and digest of each complete bundle of a machine, by name.
+
+    A folder without a manifest is still being written. The digest is empty where the manifest cannot be read.
+    """
+    for entry in sorted(_folders(lake.landing / machine), key=lambda entry: entry.name):
+        if _why_not_a_bundle(entry) is None:
+            try:
+                data = _manifest_in(entry.path)
+            except BadInputError:
+                yield entry.name, ""
+            else:
+                if data is not None:
+                    yield entry.name, digest_of(data)
+
+
+def _manifest_in(directory: str) -> bytes | None:
+    """Content of the manifest in a folder, None where there is none. Folders are many, so this does little."""
+    try:
+        descriptor = os.open(f"{directory}/{MANIFEST_NAME}", _OPEN_FLAGS)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise BadInputError(f"{MANIFEST_NAME} is not a plain file: write a real one") from None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInputError(f"{MANIFEST_NAME} is not a plain file: write a real one")
+        if status.st_size > MAX_MANIFEST_BYTES:
+            raise BadInputError(f"{MANIFEST_NAME} is larger than {MAX_MANIFEST_BYTES} bytes: split the bundle")
+        return os.read(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def strays(lake: Lake) -> Iterator[Stray]:

@@ -5,6 +5,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
         return Landing(LandedBundle(directory), is_new=True)
     finally:
         shutil.rmtree(incoming, ignore_errors=True)
+        with suppress(OSError):
+            # A machine's folder exists only if something landed for it.
+            parent.rmdir()
 
 
 def copying(source: Path) -> Callable[[Path], None]:

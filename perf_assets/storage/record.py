@@ -7,7 +7,8 @@ or not at all, whatever is killed when.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ Row = Mapping[str, Any]
 
 MAX_PARTS = 32
 """Parts of a machine before they are merged into one."""
-_ROWS_IN_MEMORY = 50_000
+_ROWS_IN_MEMORY = 5_000
+"""Rows of a table as dictionaries, which are heavy; then they become Arrow."""
+_ROWS_IN_GROUP = 100_000
+"""Rows of a table in Arrow form; then they become a row group of the part."""
 _ARROW_TYPES = {
     Type.TEXT: pa.string(),
     Type.INTEGER: pa.int64(),
@@ -49,11 +53,22 @@ class MachineRecord:
         """Parquet file of the machine's rows of `raw_landing__bundles`."""
         return self._folder(BUNDLES) / "ledger.parquet"
 
-    def ledger(self) -> dict[str, dict[str, Any]]:
-        """Ledger rows by bundle name."""
+    def ledger(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The ledger, with these columns or all."""
+        schema = _SCHEMAS[BUNDLES.name]
         if not self.ledger_file().is_file():
-            return {}
-        return {row["bundle"]: row for row in pq.read_table(self.ledger_file()).to_pylist()}
+            return (schema if columns is None else pa.schema([schema.field(name) for name in columns])).empty_table()
+        return pq.read_table(self.ledger_file(), columns=columns, partitioning=None)
+
+    def refusals(self) -> dict[str, str]:
+        """Reasons by bundle name, of bundles that were refused or whose newer version was; sorted."""
+        ledger = self.ledger(["bundle", "status", "reason"])
+        refused = ledger.filter(pc.field("reason").is_valid() & (pc.field("status") != "duplicate"))
+        return dict(zip(refused["bundle"].to_pylist(), refused["reason"].to_pylist(), strict=True))
+
+    def ledger_rows(self, condition: pc.Expression) -> dict[str, dict[str, Any]]:
+        """Ledger rows that meet a condition, by bundle name."""
+        return {row["bundle"]: row for row in self.ledger().filter(condition).to_pylist()}
 
     def digest(self) -> str:
         """Changes whenever what counts changes; empty where there is no record."""
@@ -61,20 +76,22 @@ class MachineRecord:
 
     def live_parts(self, table: Table) -> list[Path]:
         """Files of `table` that the ledger names."""
-        names = {row["record_part"] for row in self.ledger().values()} - {None}
+        names = self._parts(self.ledger(["record_part"]))
         return sorted(path for name in names if (path := self._part(table, name)).is_file())
 
-    def commit(self, ledger_rows: Iterable[Row], batch: "Batch") -> None:
+    def commit(self, ledger_rows: Sequence[Row], batch: "Batch") -> None:
         """Make a batch's rows and what became of its bundles visible, at once.
 
         A ledger row without `record_part` is of a bundle whose rows are in the batch.
         """
         part = batch.finish()
-        ledger = self.ledger()
-        for row in ledger_rows:
-            ledger[row["bundle"]] = {"record_part": part} | dict(row)
+        changed = pa.Table.from_pylist(
+            [{"record_part": part} | dict(row) for row in ledger_rows], _SCHEMAS[BUNDLES.name]
+        )
+        kept = self.ledger().filter(~pc.field("bundle").isin(changed["bundle"]))
+        ledger = pa.concat_tables([kept, changed])
         self._write_ledger(ledger)
-        if len({row["record_part"] for row in ledger.values()}) > MAX_PARTS:
+        if len(self._parts(ledger)) > MAX_PARTS:
             self._merge(ledger)
         self._remove_dead_parts()
 
@@ -82,25 +99,29 @@ class MachineRecord:
         """A new batch of rows to be committed."""
         return Batch({table.name: self._folder(table) for table in RECORD_TABLES})
 
-    def _write_ledger(self, ledger: Mapping[str, Row]) -> None:
-        rows = [ledger[bundle] for bundle in sorted(ledger)]
+    def _write_ledger(self, ledger: pa.Table) -> None:
         with replacing(self.ledger_file()) as temporary:
-            pq.write_table(pa.Table.from_pylist(rows, _SCHEMAS[BUNDLES.name]), temporary)
+            pq.write_table(ledger.sort_by("bundle"), temporary)
 
-    def _merge(self, ledger: dict[str, dict[str, Any]]) -> None:
-        bundles_of: dict[str, list[str]] = {}
+    def _merge(self, ledger: pa.Table) -> None:
+        in_parts = ledger.filter(pc.field("record_part").is_valid())
         merged = self.batch()
-        for bundle, row in ledger.items():
-            if row["record_part"] is not None:
-                bundles_of.setdefault(row["record_part"], []).append(bundle)
-                merged.add(row["bundle_digest"], {})
+        for digest in in_parts["bundle_digest"].to_pylist():
+            merged.add(digest, {})
         for table in RECORD_TABLES:
             for path in self.live_parts(table):
+                bundles = in_parts.filter(pc.field("record_part") == path.stem)["bundle"]
                 scan = ds.dataset(path, schema=_SCHEMAS[table.name])
-                for rows in scan.to_batches(filter=pc.field("bundle").isin(bundles_of[path.stem])):
+                for rows in scan.to_batches(filter=pc.field("bundle").isin(bundles)):
                     merged.add_arrow(table, rows)
         part = merged.finish()
-        self._write_ledger({name: row | {"record_part": row["record_part"] and part} for name, row in ledger.items()})
+        position = ledger.schema.get_field_index("record_part")
+        parts = pc.if_else(ledger["record_part"].is_valid(), part, pa.scalar(None, pa.string()))
+        self._write_ledger(ledger.set_column(position, ledger.schema.field(position), parts))
+
+    @staticmethod
+    def _parts(ledger: pa.Table) -> set[str]:
+        return set(ledger["record_part"].unique().drop_null().to_pylist())
 
     def _remove_dead_parts(self) -> None:
         for table in RECORD_TABLES:
@@ -122,30 +143,38 @@ class Batch:
     def __init__(self, folders: Mapping[str, Path]) -> None:
         self._folders = folders
         self._rows: dict[str, list[Row]] = {name: [] for name in folders}
+        self._tables: dict[str, list[pa.Table]] = {name: [] for name in folders}
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._digests: list[str] = []
 
-    def __len__(self) -> int:
-        return len(self._digests)
+    def add(self, digest: str, rows: Mapping[str, Iterable[Row]]) -> None:
+        """Add all rows of the bundle with this digest.
 
-    def add(self, digest: str, rows: Mapping[str, list[dict[str, Any]]]) -> None:
-        """Add all rows of the bundle with this digest."""
+        Where making the rows fails half way, those made before stay in the batch: the ledger must not name its part
+        for that bundle.
+        """
         self._digests.append(digest)
         for name, added in rows.items():
-            self._rows[name] += added
-            if len(self._rows[name]) >= _ROWS_IN_MEMORY:
-                self._flush(name)
+            source = iter(added)
+            held = self._rows[name]
+            while True:
+                held.extend(islice(source, _ROWS_IN_MEMORY - len(held)))
+                if len(held) < _ROWS_IN_MEMORY:
+                    break
+                self._pack(name)
 
     def add_arrow(self, table: Table, rows: pa.RecordBatch) -> None:
         """Add rows that are in Arrow form already."""
         if rows.num_rows:
-            self._writer(table.name).write_batch(rows)
+            self._tables[table.name].append(pa.Table.from_batches([rows]))
+            self._write_full_groups(table.name)
 
     def finish(self) -> str:
         """Close the files under the batch's final name, and return that name."""
         part = hashlib.sha256("".join(sorted(self._digests)).encode()).hexdigest()[:16]
         for name in self._folders:
-            self._flush(name)
+            self._pack(name)
+            self._write_group(name)
         for name, writer in self._writers.items():
             writer.close()
             publish(self._temporary(name), self._folders[name] / f"{part}.parquet")
@@ -157,10 +186,20 @@ class Batch:
             writer.close()
             self._temporary(name).unlink(missing_ok=True)
 
-    def _flush(self, name: str) -> None:
+    def _pack(self, name: str) -> None:
         if self._rows[name]:
-            self._writer(name).write_table(pa.Table.from_pylist(self._rows[name], _SCHEMAS[name]))
-            self._rows[name] = []
+            self._tables[name].append(pa.Table.from_pylist(self._rows[name], _SCHEMAS[name]))
+            self._rows[name].clear()
+            self._write_full_groups(name)
+
+    def _write_full_groups(self, name: str) -> None:
+        if sum(table.num_rows for table in self._tables[name]) >= _ROWS_IN_GROUP:
+            self._write_group(name)
+
+    def _write_group(self, name: str) -> None:
+        if self._tables[name]:
+            self._writer(name).write_table(pa.concat_tables(self._tables[name]))
+            self._tables[name].clear()
 
     def _writer(self, name: str) -> pq.ParquetWriter:
         if name not in self._writers:

@@ -25,7 +25,8 @@ def violations(connection: duckdb.DuckDBPyConnection, table: Table, machine: str
 def _shape_violations(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Violation]:
     expected = {column.name: column.type.value for column in table.columns}
     rows = connection.execute(
-        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = ?", [table.name]
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'main' AND table_name = ?",
+        [table.name],
     ).fetchall()
     actual = dict(rows)
     for name in sorted(expected.keys() | actual.keys()):

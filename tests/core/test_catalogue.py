@@ -20,6 +20,8 @@ from perf_assets.core.errors import BadInputError
         ("io:::rchar", "rchar"),
         ("IO Bytes Read (I)", "io bytes read"),
         ("syscalls:sys_enter_openat", "syscalls:sys_enter_openat"),
+        ("instructions:u", "instructions"),
+        ("GKER:COUNT", "gker:count"),
     ],
 )
 def test_names_are_compared_without_what_a_machine_adds(written: str, compared: str) -> None:
@@ -47,6 +49,11 @@ def test_the_published_machines_resolve_as_in_the_paper() -> None:
     assert found["memory_stall"] == "perf::STALLED-CYCLES-FRONTEND + perf::STALLED-CYCLES-BACKEND"
     assert found["double_fp"] == "PAPI_FP_INS"
     assert "double_fp" not in resolved(power, "zen2")
+
+
+def test_prefixes_tell_the_architecture_where_no_data_sheet_does() -> None:
+    assert resolved(["clx::ARITH", "PAPI_TOT_INS"], None)["integer_arithmetic"] == "clx::ARITH"
+    assert "integer_arithmetic" not in resolved(["ARITH", "PAPI_TOT_INS"], None)
 
 
 def test_half_of_a_sum_is_nothing() -> None:
@@ -82,7 +89,8 @@ def test_a_sites_file_comes_first_and_may_add_quantities(tmp_path: Path) -> None
         ("version: 2", "own.yaml: version"),
         ("version: 1\nformulas: [{quantity: x, counters: {A: 1}, meaning: m}]", "quantity 'x' is not described"),
         ("version: 1\nformulas: [{quantity: loads, counters: {}, meaning: m}]", "formulas.0.counters"),
-        ("version: 1\nbackend_arguments: ['(']", "own.yaml"),
+        ("version: 1\nbackend_arguments: ['(']", "pattern '\\('"),
+        ("version: 1\nbackend_arguments: ['(?<=x)foo']", "which DuckDB cannot"),
         ("{", "not YAML"),
     ],
 )

@@ -12,15 +12,17 @@ from perf_assets.storage.landing import Landing, land
 from tests.conftest import profile_facts
 
 
-def land_perf_stat(lake: Lake, machine: str, name: str, instructions: int) -> Landing:
-    """Land a perf stat file of one run."""
+def land_perf_stat(
+    lake: Lake, machine: str, name: str, instructions: int, running_percent: float = 100.0
+) -> Landing:
+    """Land a perf stat file of one run; the counter of instructions was live for a part of it."""
 
     def write(folder: Path) -> None:
         lines = [
             "# started on Mon Nov 16 00:50:28 2026",
             "",
             "3920.47,msec,task-clock,3920466000,100.00,0.452,CPUs utilized",
-            f"{instructions},,instructions,3920466000,100.00,,",
+            f"{instructions},,instructions,3920466000,{running_percent:.2f},,",
         ]
         (folder / "perf_stat.csv").write_text("\n".join(lines) + "\n")
 

@@ -16,6 +16,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import profile_facts
+from tests.defs.conftest import land_perf_stat
 
 
 def add(lake: Lake, machine: str, name: str, **columns: list[object]) -> None:
@@ -79,9 +80,25 @@ def test_the_wide_table_has_a_machines_own_columns(lake: Lake) -> None:
     add(lake, "quartz", "b", PAPI_TOT_INS=[5])
     warehouse = build(lake, "epyc-vm", "quartz")
     wide = warehouse.frame(f'SELECT * FROM {COUNTERS_WIDE}."epyc-vm"')
-    assert list(wide.columns[5:]) == ["cycles", "odd name, 'quoted\""]
-    assert wide.iloc[0, 5:].tolist() == [9, 7]
-    assert list(warehouse.frame(f"SELECT * FROM {COUNTERS_WIDE}.quartz").columns[5:]) == ["PAPI_TOT_INS"]
+    assert list(wide.columns[7:]) == ["cycles", "odd name, 'quoted\""]
+    assert wide.iloc[0, 7:].tolist() == [9, 7]
+    assert wide.loc[0, "target_value"] == 1.0
+    assert list(warehouse.frame(f"SELECT * FROM {COUNTERS_WIDE}.quartz").columns[7:]) == ["PAPI_TOT_INS"]
+
+
+def test_spellings_of_one_counter_are_one(lake: Lake) -> None:
+    add(lake, "quartz", "one", instructions=[1000], branches=[100], args=["-n 1"])
+    add(lake, "quartz", "two", **{"perf::INSTRUCTIONS:u": [1000], "branches:u": [200]}, args=["-n 2"])
+    rows = build(lake, "quartz").frame(f"SELECT args, branch_ratio FROM {FEATURES.name} ORDER BY args")
+    assert rows.values.tolist() == [["-n 1", 0.1], ["-n 2", 0.2]]
+
+
+@pytest.mark.parametrize(
+    "args", ["-n 1 -d cuda --backend hip -x", "-n 1  -d  CUDA -x", "--arch raja-cuda -n 1 -x", "-n 1 -x --device=gpu"]
+)
+def test_arguments_of_the_back_end_are_removed(lake: Lake, args: str) -> None:
+    add(lake, "quartz", "b", cycles=[1], args=[args])
+    assert build(lake, "quartz").frame(f"SELECT args FROM {FEATURES.name}").iloc[0, 0] == "-n 1 -x"
 
 
 def test_pairs_ignore_the_back_end_and_go_both_ways(lake: Lake) -> None:
@@ -174,3 +191,8 @@ def test_what_looks_odd_is_found(lake: Lake) -> None:
     assert found["no_outliers"][["args", "feature"]].values.tolist() == [["-n 9", "branch_ratio"]]
     assert found["small_spread"][["args", "value"]].values.tolist() == [["-n 3", 1.5]]
     assert found["little_multiplexing"].empty
+    doubt = next(doubt for doubt in DOUBTS if doubt.name == "little_multiplexing")
+    run = land_perf_stat(lake, "ruby", "b1", 7, running_percent=55.0)
+    assert run.is_new
+    shared = build(lake, "ruby").frame(doubt.query, {"machine": "ruby", "threshold": doubt.threshold})
+    assert shared[["counter", "value"]].values.tolist() == [["instructions", pytest.approx(0.55)]]

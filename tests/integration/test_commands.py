@@ -190,7 +190,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert re.search(message, done.stderr), done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert not list(installation.lake.landing.glob("*/*")), "something landed"
+    assert not list(installation.lake.landing.glob("*")), "something landed"
 
 
 def test_an_unwritable_environment_is_said(installation: Installation) -> None:

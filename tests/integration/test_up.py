@@ -51,11 +51,15 @@ def page(url: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_answers_and_leaves_no_process_behind(up: Up, number: signal.Signals) -> None:
+def test_it_answers_and_leaves_no_process_behind(
+    up: Up, installation: Installation, number: signal.Signals
+) -> None:
     assert "dagster_webserver_version" in page(f"{up.dagster}/server_info")
     assert page(f"{up.mlflow}/health") == "OK"
     family = psutil.Process(up.process.pid).children(recursive=True)
     assert len(family) >= 3
+    logs = sorted(path.name for path in (installation.home / "service_logs").iterdir())
+    assert logs == ["dagster-daemon.log", "dagster-webserver.log", "mlflow.log"]
     os.kill(up.process.pid, number)
     assert up.process.wait(60) == 0
     _, alive = psutil.wait_procs(family, timeout=5)
@@ -90,7 +94,7 @@ def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(up: Up, instal
 def test_a_second_one_and_a_taken_port_are_one_clear_line(up: Up, installation: Installation) -> None:
     second = installation.run("up", "--port", "0", "--mlflow-port", "0")
     assert second.returncode == 2
-    assert "perf-assets up is busy" in second.stderr
+    assert "perf-assets up is already running" in second.stderr
     assert "Traceback" not in second.stderr
     elsewhere = Installation(installation.root / "elsewhere")
     elsewhere.home.mkdir(parents=True)

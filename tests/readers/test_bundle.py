@@ -1,7 +1,9 @@
 """Bundles as rows of the record."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,11 +30,21 @@ memory: {capacity_bytes: 1.37e11, bandwidth_bytes_per_second: 1.5e11, latency_se
 sources: [here]
 """
 
-Read = Callable[..., BundleRows]
+
+@dataclass(frozen=True)
+class Content:
+    """A bundle whose rows have all been made."""
+
+    format: str
+    rows: dict[str, list[dict[str, Any]]]
+
+
+ReadLazily = Callable[..., BundleRows]
+Read = Callable[..., Content]
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Read:
+def lazy_bundle(tmp_path: Path) -> ReadLazily:
     """Reads what is in `tmp_path` as a bundle with these facts."""
 
     def read(**facts: Any) -> BundleRows:
@@ -48,7 +60,18 @@ def bundle(tmp_path: Path) -> Read:
     return read
 
 
-def check_columns(content: BundleRows) -> None:
+@pytest.fixture
+def bundle(lazy_bundle: ReadLazily) -> Read:
+    """The same, with all rows made."""
+
+    def read(**facts: Any) -> Content:
+        content = lazy_bundle(**facts)
+        return Content(content.format, {name: list(rows) for name, rows in content.rows.items()})
+
+    return read
+
+
+def check_columns(content: Content) -> None:
     columns = {table.name: table.column_names() for table in RECORD_TABLES}
     for name, rows in content.rows.items():
         for row in rows:
@@ -132,6 +155,34 @@ def test_samples(tmp_path: Path, bundle: Read) -> None:
     assert {row["counter"]: row["value_mean_over_ranks"] for row in counters} == {
         "Occupancy": 3, "io_bytes": 10, "Speed (MB/s)": 7.5,
     }  # fmt: skip
+
+
+def test_samples_that_are_sums_over_ranks_say_so(tmp_path: Path, bundle: Read) -> None:
+    (tmp_path / "t.csv").write_text("ranks,INS,y\n4,100,1\n,100,1\n")
+
+    def means(**facts: Any) -> list[float]:
+        rows = bundle(kind="samples", target="y", ranks=2, **facts).rows[COUNTERS.name]
+        assert [row["value_sum"] for row in rows] == [100, 100]
+        return [row["value_mean_over_ranks"] for row in rows]
+
+    assert means() == [100, 100]
+    assert means(tags={"aggregation": "mean"}) == [100, 100]
+    assert means(tags={"aggregation": "sum"}) == [25, 50]
+
+
+def test_rows_are_made_one_at_a_time(tmp_path: Path, lazy_bundle: ReadLazily) -> None:
+    names = [f"counter_{number}" for number in range(100)]
+    line = ",".join(["1"] * 101) + "\n"
+    (tmp_path / "t.csv").write_text(",".join([*names, "y"]) + "\n" + line * 1000)
+    content = lazy_bundle(kind="samples", target="y")
+    tracemalloc.start()
+    try:
+        counts = {name: sum(1 for _ in rows) for name, rows in content.rows.items()}
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert counts == {RUNS.name: 1000, COUNTERS.name: 100_000}
+    assert peak < 2**20
 
 
 def test_samples_fall_back_to_the_manifest(tmp_path: Path, bundle: Read) -> None:

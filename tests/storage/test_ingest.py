@@ -3,13 +3,16 @@
 import json
 import multiprocessing
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.tables import COUNTERS, RECORD_TABLES, TABLES
+from perf_assets.core.errors import BadInputError, BusyError, UnreadableFileError
+from perf_assets.core.manifest import Manifest
+from perf_assets.core.tables import COUNTERS, RECORD_TABLES, RUNS, TABLES
 from perf_assets.storage import record as record_module
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.ingest import ingest_machine, pending
@@ -17,7 +20,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import profile_facts
-from tests.storage.conftest import land_counters, read_counters
+from tests.storage.conftest import Content, land_counters, read_counters
 
 
 def counters(lake: Lake) -> dict[tuple[str, str], float]:
@@ -80,6 +83,43 @@ def test_a_bad_bundle_is_quarantined_and_the_others_go_on(lake: Lake) -> None:
     (bad.directory / "counters.json").write_text('{"INS": 2}')
     assert ingest(lake) == (1, 0, 0)
     assert not (lake.quarantine / "quartz" / "bad").exists()
+
+
+def read_half(directory: Path, manifest: Manifest, digest: str, name: str) -> Content:
+    """The rows of a bundle; those of one named `bad` end with an error after some were made."""
+    content = read_counters(directory, manifest, digest, name)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        yield from content.rows[COUNTERS.name]
+        if name == "bad":
+            raise UnreadableFileError("counters.json turned out to be bad: write it again")
+
+    return Content("test", {RUNS.name: content.rows[RUNS.name], COUNTERS.name: rows()})
+
+
+@pytest.mark.parametrize("rows_in_memory", [1, 2, 5000])
+def test_a_bundle_that_turns_out_bad_half_way_leaves_no_rows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, rows_in_memory: int
+) -> None:
+    monkeypatch.setattr(record_module, "_ROWS_IN_MEMORY", rows_in_memory)
+    monkeypatch.setattr(record_module, "_ROWS_IN_GROUP", rows_in_memory)
+    land_counters(lake, "a", profile_facts(), {"INS": 1, "CYC": 2, "L2": 3})
+    land_counters(lake, "bad", profile_facts(), {"INS": 4, "CYC": 5, "L2": 6})
+    land_counters(lake, "c", profile_facts(), {"INS": 7})
+    outcome = ingest_machine(lake, "quartz", read_half)
+    Warehouse(lake).load_machine("quartz")
+    assert (outcome.ingested_count, outcome.quarantined_count) == (2, 1)
+    good = {("a", "INS"): 1, ("a", "CYC"): 2, ("a", "L2"): 3, ("c", "INS"): 7}
+    assert counters(lake) == good
+    assert "turned out to be bad" in (lake.quarantine / "quartz" / "bad" / "reason.json").read_text()
+    assert len(Warehouse(lake).frame(f"SELECT * FROM {RUNS.name}")) == 2
+    monkeypatch.setattr(record_module, "MAX_PARTS", 0)
+    land_counters(lake, "d", profile_facts(), {"INS": 8})
+    ingest_machine(lake, "quartz", read_half)
+    Warehouse(lake).load_machine("quartz")
+    assert counters(lake) == good | {("d", "INS"): 8}
+    assert ingest(lake) == (1, 0, 0)
+    assert counters(lake)[("bad", "L2")] == 6
 
 
 def test_a_bad_new_version_leaves_the_old_rows(lake: Lake) -> None:

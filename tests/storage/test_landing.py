@@ -7,7 +7,7 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import parse_manifest
-from perf_assets.storage.lake import Lake, LandedBundle, landed_bundles, strays
+from perf_assets.storage.lake import Lake, LandedBundle, landed_digests, strays
 from perf_assets.storage.landing import copying, land, verified_manifest
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters
@@ -16,7 +16,7 @@ from tests.storage.conftest import land_counters
 def test_a_landed_bundle_is_listed_and_verifies(lake: Lake) -> None:
     landing = land_counters(lake, "b1", profile_facts(), {"PAPI_TOT_INS": 7})
     assert landing.is_new
-    assert [bundle.name for bundle in landed_bundles(lake, "quartz")] == ["b1"]
+    assert [name for name, _ in landed_digests(lake, "quartz")] == ["b1"]
     manifest = verified_manifest(landing.bundle, "quartz")
     assert [entry.path for entry in manifest.files] == ["counters.json"]
 
@@ -166,4 +166,4 @@ def test_what_cannot_be_a_bundle_is_a_stray(lake: Lake, tmp_path: Path) -> None:
         "landing+Bad%20Machine", "landing+%FF%FE", "quartz+white%20space", "quartz+outside"
     }  # fmt: skip
     assert "symbolic link" in found["quartz+outside"]
-    assert [bundle.name for bundle in landed_bundles(lake, "quartz")] == ["good"]
+    assert [name for name, _ in landed_digests(lake, "quartz")] == ["good"]
