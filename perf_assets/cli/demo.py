@@ -6,15 +6,17 @@ from perf_assets.cli.ingest import ingest_with_progress, report
 from perf_assets.cli.options import json_option, machine_option
 from perf_assets.cli.output import say
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.places import check_dagster_home
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 
 _NEXT = """
 All of this is simulated. Look at it:
-  perf-assets up                     the Dagster page (lineage, tables, checks) and the MLflow page
-  perf-assets land PATH --machine M  your own measurements (see data_lake/README.md)
-  perf-assets ingest                 read what landed, unless the sensor of 'perf-assets up' does
-  perf-assets vocabulary             every table with its columns and units"""
+  make up                                      the Dagster page (lineage, tables, checks) and the MLflow page
+  .venv/bin/perf-assets counters               what each machine counts, and what it stands for
+  .venv/bin/perf-assets land PATH --machine M  your own measurements (see data_lake/README.md)
+  .venv/bin/perf-assets ingest                 read what landed, unless the sensor of 'make up' does
+"""
 
 
 @click.command()
@@ -36,11 +38,12 @@ def command(scale: float, seed: int, chosen: tuple[str, ...], as_json: bool) -> 
     if not 0 < scale <= 1000:
         raise BadInputError(f"--scale {scale:g} is out of range: give a number above 0 and up to 1000")
     lake = Lake.default()
+    check_dagster_home()
     machines = sorted(chosen) or known
     _land_fleet(lake, scale, seed, machines)
-    seconds = ingest_with_progress(machines)
-    report(lake, machines, seconds, as_json=as_json)
+    outcomes = ingest_with_progress(machines)
     say(_NEXT)
+    report(lake, machines, outcomes, as_json=as_json)
 
 
 def _land_fleet(lake: Lake, scale: float, seed: int, machines: list[str]) -> None:

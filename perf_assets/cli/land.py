@@ -84,6 +84,8 @@ def _facts(path: Path, given: dict[str, Any]) -> BundleFacts:
     found["kind"] = "samples" if reading.format.startswith("samples") else "rajaperf" if reading.timings else "profile"
     if reading.profiles and "program" in reading.metadata:
         found["app"] = reading.metadata["program"]
+    if reading.profiles and "wall_seconds" not in given and all(p.wall_seconds is None for p in reading.profiles):
+        say(f"{path}: no run time in the files: give --wall-seconds, or it cannot be compared with other machines")
     try:
         return BundleFacts.model_validate(found | given)
     except ValidationError as error:

@@ -1,5 +1,6 @@
 """`perf-assets read`."""
 
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -8,6 +9,9 @@ from perf_assets.cli.options import json_option, kind_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.measurements import Reading
+
+_SHOWN_PROFILES = 8
+_SHOWN_ROWS = 20
 
 
 @click.command()
@@ -48,6 +52,9 @@ def _print_timings(reading: Reading) -> None:
 
 
 def _print_profiles(reading: Reading) -> None:
+    if len(reading.profiles) > _SHOWN_PROFILES:
+        _print_overview(reading)
+        return
     for profile in reading.profiles:
         title = f"{reading.format}: run {profile.run}, {profile.ranks} ranks x {profile.threads_per_rank} threads"
         rows = [
@@ -55,6 +62,17 @@ def _print_profiles(reading: Reading) -> None:
             for name, total in profile.metrics.items()
         ]
         print_table(title, ["metric", "unit", "sum", "mean over ranks", "min", "max"], rows)
+
+
+def _print_overview(reading: Reading) -> None:
+    columns = ["run", "ranks", "threads", "wall seconds", "metrics"]
+    shown = [
+        [p.run, p.ranks, p.threads_per_rank, "" if p.wall_seconds is None else f"{p.wall_seconds:.6g}", len(p.metrics)]
+        for p in islice(reading.profiles, _SHOWN_ROWS)
+    ]
+    count = len(reading.profiles)
+    title = f"{reading.format}: {count} profiles" + (f", the first {_SHOWN_ROWS}" if count > _SHOWN_ROWS else "")
+    print_table(f"{title} (--json has all metrics)", columns, shown)
 
 
 def _or_blank(value: int | None) -> str:

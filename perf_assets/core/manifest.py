@@ -22,6 +22,8 @@ MAX_MANIFEST_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 4 * 2**30
 MAX_BUNDLE_BYTES = 16 * 2**30
 MAX_FILES = 100_000
+_MAX_COUNT = 2**31 - 1
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 _BUNDLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]{0,127}")
 
@@ -69,14 +71,14 @@ class BundleFacts(_Strict):
     kind: Literal["rajaperf", "profile", "samples"]
     app: str | None = Field(default=None, min_length=1, max_length=200)
     args: str = Field(default="", max_length=10_000)
-    ranks: int | None = Field(default=None, ge=1)
-    threads: int | None = Field(default=None, ge=1)
+    ranks: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    threads: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
     """Threads per rank."""
-    nodes: int | None = Field(default=None, ge=1)
-    gpus: int | None = Field(default=None, ge=0)
+    nodes: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
+    gpus: int | None = Field(default=None, ge=0, le=_MAX_COUNT)
     """GPUs used in all."""
     wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    collected_at: AwareDatetime
+    collected_at: AwareDatetime = Field(ge=_EARLIEST, le=_LATEST)
     target: str | None = Field(default=None, min_length=1)
     """Column to predict; samples only."""
     tags: dict[str, str] = Field(default_factory=dict)

@@ -35,6 +35,14 @@ def dagster_home() -> Path:
     return _folder("DAGSTER_HOME", "dagster_home")
 
 
+def check_dagster_home() -> Path:
+    """`dagster_home`, once it is one."""
+    home = dagster_home()
+    if not (home / "dagster.yaml").is_file():
+        raise BadInputError(f"{home} has no dagster.yaml: copy the project's dagster_home/dagster.yaml there")
+    return home
+
+
 def mlflow_tracking_uri() -> str:
     """Address of the MLflow store: `MLFLOW_TRACKING_URI`, or a SQLite file in the lake."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"

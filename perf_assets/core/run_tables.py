@@ -9,7 +9,7 @@ CONFIGURATION = ("app", "args", "ranks", "threads")
 _MACHINE = Column("machine", Type.TEXT, "Machine id, from the manifest")
 _CONFIGURATION = (
     Column("app", Type.TEXT, "Application"),
-    Column("args", Type.TEXT, "Arguments without those that select the back end"),
+    Column("args", Type.TEXT, "Arguments without those of the back end; a sample without any has its own name"),
     Column("ranks", Type.INTEGER, "MPI ranks", unit="count", minimum=1),
     Column("threads", Type.INTEGER, "Threads of a rank", unit="count", minimum=1),
 )

@@ -66,6 +66,8 @@ TIMINGS = Table(
             nullable=True,
             minimum=0,
         ),
+        Column("counters", Type.TEXT, "Counters of the kernel, where the file has any, as a JSON object"),
+        Column("compiler", Type.TEXT, "Compiler, where the files say", nullable=True),
         Column("is_valid", Type.BOOLEAN, "Whether the row may be used"),
         Column("invalid_reason", Type.TEXT, "Why not", nullable=True),
         _IS_SIMULATED,

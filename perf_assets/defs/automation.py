@@ -9,8 +9,9 @@ from perf_assets.core.tables import BUNDLES
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.ingest import Pending, pending
-from perf_assets.storage.lake import landed_digests
+from perf_assets.storage.lake import Lake, landed_digests
 from perf_assets.storage.quarantine import quarantine_strays
+from perf_assets.storage.record import MachineRecord
 
 ingest_machine_job = dg.define_asset_job(
     "ingest_machine",
@@ -42,7 +43,8 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     new = sorted(set(wanted) - set(machines.get_partition_keys(dynamic_partitions_store=context.instance)))
     return dg.SensorResult(
         run_requests=[
-            dg.RunRequest(run_key=f"{machine}:{now[machine][:16]}", partition_key=machine) for machine in wanted
+            dg.RunRequest(run_key=_run_key(lake.lake(), machine, now[machine]), partition_key=machine)
+            for machine in wanted
         ],
         dynamic_partitions_requests=[machines.build_add_request(new)] if new else [],
         cursor=cursor,
@@ -53,7 +55,7 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     job=ingest_machine_job,
     cron_schedule="0 2 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Ingests every night what the sensor missed, and tries refused bundles again",
+    description="Ingests every night what the sensor missed, and refused bundles whose files were mended",
 )
 def nightly_ingestion(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for a run of each machine with bundles that are not in its record, or a record that is not loaded."""
@@ -67,6 +69,11 @@ def nightly_ingestion(context: dg.ScheduleEvaluationContext, lake: LakeResource)
 def _why_behind(lake: LakeResource, machine: str) -> bool:
     todo: Pending = pending(lake.lake(), machine)
     return bool(todo.bundles) or lake.warehouse().is_behind(machine)
+
+
+def _run_key(lake: Lake, machine: str, landed_digest: str) -> str:
+    """What is to be ingested on top of what: content that comes back after another is asked for again."""
+    return f"{machine}:{landed_digest[:16]}:{MachineRecord(lake.record, machine).digest()[:16]}"
 
 
 def _landed_digest(lake: LakeResource, machine: str) -> str:

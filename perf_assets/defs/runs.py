@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import dagster as dg
 import psutil
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import dagster_home
+from perf_assets.core.places import check_dagster_home
 from perf_assets.defs.automation import ingest_machine_job
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.partitions import machines as machines_partitions
@@ -55,10 +54,7 @@ def ingest_machines(
 
 def open_instance() -> dg.DagsterInstance:
     """The persistent instance of this project."""
-    home = dagster_home()
-    if not (home / "dagster.yaml").is_file():
-        raise BadInputError(f"{home} has no dagster.yaml: copy the project's dagster_home/dagster.yaml there")
-    os.environ["DAGSTER_HOME"] = str(home)
+    os.environ["DAGSTER_HOME"] = str(check_dagster_home())
     return dg.DagsterInstance.get()
 
 

@@ -64,7 +64,7 @@ def _merged_counters(catalogue: Catalogue, resolved: Sequence[Resolved]) -> str:
                min(running_ratio) AS running_ratio, count(*) AS runs_count, {_RUN_NAMES} AS runs
         FROM raw_profiles__counters
         JOIN raw_profiles__runs USING (machine, bundle, run) JOIN executed USING (bundle, run)
-        WHERE machine = $machine
+        WHERE machine = $machine AND hash(app, {_comparable_args(catalogue)}, ranks, threads) % $slices = $slice
         GROUP BY machine, app, 3, ranks, threads, counter
         ORDER BY app, args, ranks, threads, counter
     """
@@ -122,7 +122,7 @@ def _any_of(names: Sequence[str], values: str) -> str:
 
 def _wide(catalogue: Catalogue, counters: Sequence[str]) -> str:
     columns = "".join(
-        f", first(value) FILTER (counter = {_literal(counter)}) AS {_identifier(counter)}" for counter in sorted(counters)
+        f", first(value) FILTER (counter = {_literal(name)}) AS {_identifier(name)}" for name in sorted(counters)
     )
     return f"""
         WITH given AS (

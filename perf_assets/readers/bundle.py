@@ -60,7 +60,8 @@ def _read(directory: Path, manifest: Manifest, digest: str, name: str) -> Bundle
         return BundleRows("machine-spec", rows)
     reading = read_files(sources, name, manifest.kind)
     if manifest.kind == "rajaperf":
-        rows[TIMINGS.name] = (_timing_row(timing, manifest, origin) for timing in reading.timings)
+        compiler = reading.metadata.get("compiler")
+        rows[TIMINGS.name] = (_timing_row(timing, manifest, compiler, origin) for timing in reading.timings)
     else:
         rows[RUNS.name] = _run_rows(reading, manifest, origin)
         rows[COUNTERS.name] = _counter_rows(reading, manifest, origin)
@@ -75,7 +76,7 @@ def _spec_row(directory: Path, origin: Row) -> Row:
     return {column: found.get(column) for column in SPECS.column_names()}
 
 
-def _timing_row(timing: KernelTiming, manifest: Manifest, origin: Row) -> Row:
+def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, origin: Row) -> Row:
     """A kernel's row. The files know best whether there was MPI; the manifest, how many threads OpenMP had."""
     threads = timing.threads if manifest.threads is None else threads_of(timing.variant, manifest.threads)
     return {
@@ -93,6 +94,8 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, origin: Row) -> Row:
         "seconds_per_rep_max": timing.seconds_per_rep_max,
         "bytes_per_rep": timing.bytes_per_rep,
         "flops_per_rep": timing.flops_per_rep,
+        "counters": json.dumps(timing.counters, sort_keys=True),
+        "compiler": compiler,
         "is_valid": timing.is_valid,
         "invalid_reason": timing.invalid_reason,
         "is_simulated": manifest.is_simulated,
@@ -126,7 +129,7 @@ def _run_row(profile: Profile, reading: Reading, manifest: Manifest, run: Row) -
     return {
         **run,
         "app": given.get("app") or manifest.app or run["bundle"],
-        "args": given.get("args", manifest.args),
+        "args": given["args"] if "args" in given else manifest.args or _own_args(manifest, run),
         "ranks": _ranks(profile, manifest),
         "threads": profile.threads_per_rank if "threads" in given else manifest.threads or profile.threads_per_rank,
         "nodes": profile.hosts if "nodes" in given else manifest.nodes or profile.hosts,
@@ -134,11 +137,16 @@ def _run_row(profile: Profile, reading: Reading, manifest: Manifest, run: Row) -
         "wall_seconds": wall_seconds,
         "target_column": target,
         "target_value": None if target is None else _target_value(profile, target, given),
-        "labels": json.dumps(labels, sort_keys=True, ensure_ascii=False),
+        "labels": json.dumps(labels, sort_keys=True),
         "format": reading.format,
         "collected_at": utc_naive(manifest.collected_at),
-        "is_simulated": manifest.is_simulated,
+        "is_simulated": manifest.is_simulated or labels.get("counters") == "simulated",
     }
+
+
+def _own_args(manifest: Manifest, run: Row) -> str:
+    """Arguments of a run that has none: a sample is then a configuration of its own, comparable with no other."""
+    return f"{run['machine']}/{run['bundle']}/{run['run']}" if manifest.kind == "samples" else ""
 
 
 def _target_value(profile: Profile, target: str, given: Mapping[str, Any]) -> float | None:

@@ -1,10 +1,11 @@
 """From the landing zone to the record, one machine at a time."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from perf_assets.core.errors import BadInputError
@@ -12,11 +13,14 @@ from perf_assets.core.manifest import Manifest, utc_naive
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
-from perf_assets.storage.quarantine import quarantine, release
+from perf_assets.storage.quarantine import is_refused, quarantine, release
 from perf_assets.storage.record import Batch, MachineRecord
 
 _BUNDLES_PER_COMMIT = 1000
 _LOCK_WAIT_SECONDS = 600.0
+_CANNOT_BE_STORED = (OverflowError, UnicodeError, pa.ArrowException)
+"""What becomes of values outside the columns' types, where no reader refused them."""
+_UNKNOWN = {"bundle_digest": None}
 
 
 class BundleContent(Protocol):
@@ -58,19 +62,32 @@ class Ingestion:
     quarantined_count: int = 0
 
 
-def pending(lake: Lake, machine: str) -> Pending:
-    """What is to be ingested for a machine."""
-    ledger = MachineRecord(lake.record, machine).ledger(["bundle", "bundle_digest", "status"])
-    known = dict(zip(ledger["bundle"].to_pylist(), ledger["bundle_digest"].to_pylist(), strict=True))
-    refused = set(ledger.filter(pc.field("status") == "quarantined")["bundle"].to_pylist())
-    todo = Pending([], 0, 0)
-    for name, digest in landed_digests(lake, machine):
-        is_new = known.get(name) != digest
-        todo.landed_count += 1
-        todo.new_count += is_new
-        if is_new or name in refused:
-            todo.bundles.append(name)
-    return todo
+def pending(lake: Lake, machine: str, *, reread: bool = False) -> Pending:
+    """What is to be ingested for a machine; with `reread`, everything that landed."""
+    ledger = MachineRecord(lake.record, machine).ledger(["bundle", "bundle_digest", "status", "reason"]).to_pylist()
+    rows = {row["bundle"]: row for row in ledger}
+    landed = dict(landed_digests(lake, machine))
+    new = {name for name, digest in landed.items() if rows.get(name, _UNKNOWN)["bundle_digest"] != digest}
+    folder = lake.landing / machine
+    new -= {
+        name for name in new & rows.keys() if rows[name]["reason"] and is_refused(lake, LandedBundle(folder / name))
+    }
+    held = {row["bundle_digest"] for name, row in rows.items() if row["status"] == "ingested" and name not in new}
+    again = {
+        name
+        for name, row in rows.items()
+        if landed.get(name) == row["bundle_digest"] and row["reason"] and _is_unsettled(lake, folder / name, row, held)
+    }
+    wanted = landed.keys() if reread else new | again
+    return Pending([name for name in landed if name in wanted], len(new), len(landed))
+
+
+def _is_unsettled(lake: Lake, folder: Path, row: Mapping[str, Any], held: Set[str]) -> bool:
+    """Whether a bundle that the ledger has a reason for is to be looked at again, though its manifest is the same."""
+    if row["status"] == "duplicate":
+        return row["bundle_digest"] not in held
+    # As ingested, it was changed, refused, and changed back.
+    return row["status"] == "ingested" or not is_refused(lake, LandedBundle(folder))
 
 
 def ingest_machine(
@@ -78,6 +95,8 @@ def ingest_machine(
     machine: str,
     read_bundle: ReadBundle,
     on_bundle: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    reread: bool = False,
 ) -> Ingestion:
     """Bring a machine's record up to date with its landing zone.
 
@@ -86,60 +105,96 @@ def ingest_machine(
     """
     with exclusive(lake.locks / f"{machine}.lock", f"ingestion of {machine}", _LOCK_WAIT_SECONDS):
         record = MachineRecord(lake.record, machine)
-        todo = pending(lake, machine)
+        record.tidy()
+        todo = pending(lake, machine, reread=reread)
+        work = _Work(lake, machine, read_bundle, record, set(todo.bundles))
         outcome = Ingestion(machine, landed_count=todo.landed_count)
+        done = 0
         for start in range(0, len(todo.bundles), _BUNDLES_PER_COMMIT):
-            names = todo.bundles[start : start + _BUNDLES_PER_COMMIT]
-            chunk = [LandedBundle(lake.landing / machine / name) for name in names]
-            batch, rows = record.batch(), []
-            try:
-                for row in _read_chunk(lake, machine, chunk, read_bundle, batch, record):
-                    rows.append(row)
-                    on_bundle(start + len(rows), len(todo.bundles))
-            except BaseException:
-                batch.discard()
-                raise
-            record.commit(rows, batch)
-            for row in rows:
+            for row in work.ingest(todo.bundles[start : start + _BUNDLES_PER_COMMIT]):
+                done += 1
+                on_bundle(done, len(todo.bundles))
                 _count(outcome, row)
     return outcome
 
 
-def _read_chunk(
-    lake: Lake,
-    machine: str,
-    chunk: list[LandedBundle],
-    read_bundle: ReadBundle,
-    batch: Batch,
-    record: MachineRecord,
-) -> Iterator[dict[str, Any]]:
-    """Read bundles into the batch and yield their ledger rows."""
-    names, digests = [bundle.name for bundle in chunk], [bundle.digest for bundle in chunk]
-    earlier = record.ledger_rows(pc.field("bundle").isin(names))
-    same = record.ledger_rows(pc.field("bundle_digest").isin(digests) & (pc.field("status") == "ingested"))
-    holder_of = {row["bundle_digest"]: name for name, row in same.items()}
-    for bundle in chunk:
-        row: dict[str, Any] = {
-            "machine": machine, "bundle": bundle.name, "bundle_digest": bundle.digest, "status": "ingested",
+@dataclass
+class _Work:
+    """Ingesting one machine, some bundles at a time."""
+
+    lake: Lake
+    machine: str
+    read_bundle: ReadBundle
+    record: MachineRecord
+    waiting: set[str]
+    """Bundles whose rows in the record, if any, are about to change."""
+
+    def ingest(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Read bundles and commit them together; their ledger rows."""
+        chunk = [LandedBundle(self.lake.landing / self.machine / name) for name in names]
+        batch = self.record.batch()
+        try:
+            rows = list(self._read(chunk, batch))
+            self.record.commit(rows, batch)
+        except _CANNOT_BE_STORED as error:
+            batch.discard()
+            return self._ingest_apart(chunk, error)
+        except BaseException:
+            batch.discard()
+            raise
+        self.waiting -= set(names)
+        return rows
+
+    def _ingest_apart(self, chunk: list[LandedBundle], error: Exception) -> list[dict[str, Any]]:
+        """Halve the chunk until the bundle is alone whose values no column can hold, and refuse that."""
+        names = [bundle.name for bundle in chunk]
+        if len(names) > 1:
+            middle = len(names) // 2
+            return [*self.ingest(names[:middle]), *self.ingest(names[middle:])]
+        reason = f"holds a value that cannot be stored ({error}): correct it and land it again"
+        earlier = self.record.ledger_rows(pc.field("bundle").isin(names))
+        row = self._refuse(chunk[0], self._new_row(chunk[0]), earlier.get(names[0]), reason)
+        self.record.commit([row], self.record.batch())
+        return [row]
+
+    def _read(self, chunk: list[LandedBundle], batch: Batch) -> Iterator[dict[str, Any]]:
+        """Read bundles into the batch and yield their ledger rows."""
+        names, digests = [bundle.name for bundle in chunk], [bundle.digest for bundle in chunk]
+        earlier = self.record.ledger_rows(pc.field("bundle").isin(names))
+        same = self.record.ledger_rows(pc.field("bundle_digest").isin(digests) & (pc.field("status") == "ingested"))
+        holder_of = {row["bundle_digest"]: name for name, row in same.items() if name not in self.waiting}
+        for bundle in chunk:
+            row = self._new_row(bundle)
+            try:
+                manifest = verified_manifest(bundle, self.machine)
+                row |= _facts(manifest)
+                holder = holder_of.setdefault(bundle.digest, bundle.name)
+                if holder != bundle.name:
+                    row |= {"status": "duplicate", "record_part": None, "reason": f"same content as bundle {holder}"}
+                else:
+                    content = self.read_bundle(bundle.directory, manifest, bundle.digest, bundle.name)
+                    row["format"] = content.format
+                    batch.add(bundle.digest, content.rows)
+                release(self.lake, bundle)
+            except BadInputError as error:
+                row = self._refuse(bundle, row, earlier.get(bundle.name), str(error))
+            yield row
+
+    def _new_row(self, bundle: LandedBundle) -> dict[str, Any]:
+        return {
+            "machine": self.machine, "bundle": bundle.name, "bundle_digest": bundle.digest, "status": "ingested",
             "reason": None, "kind": None, "format": None, "app": None, "collected_at": None,
             "files_count": 0, "size_bytes": 0, "is_simulated": False,
         }  # fmt: skip
-        try:
-            manifest = verified_manifest(bundle, machine)
-            row |= _facts(manifest)
-            holder = holder_of.get(bundle.digest, bundle.name)
-            if holder != bundle.name:
-                row |= {"status": "duplicate", "record_part": None, "reason": f"same content as bundle {holder}"}
-            else:
-                content = read_bundle(bundle.directory, manifest, bundle.digest, bundle.name)
-                row["format"] = content.format
-                batch.add(bundle.digest, content.rows)
-                holder_of[bundle.digest] = bundle.name
-            release(lake, machine, bundle)
-        except BadInputError as error:
-            quarantine(lake, machine, bundle, str(error))
-            row = _refused(row, earlier.get(bundle.name), str(error))
-        yield row
+
+    def _refuse(
+        self, bundle: LandedBundle, row: dict[str, Any], earlier: Mapping[str, Any] | None, reason: str
+    ) -> dict[str, Any]:
+        """Ledger row of a refused bundle: good rows of an earlier version stay."""
+        quarantine(self.lake, bundle, reason)
+        if earlier is not None and earlier["status"] == "ingested" and earlier["bundle_digest"] != bundle.digest:
+            return dict(earlier) | {"reason": f"a newer version was refused: {reason}"}
+        return row | {"status": "quarantined", "record_part": None, "reason": reason}
 
 
 def _facts(manifest: Manifest) -> dict[str, Any]:
@@ -151,13 +206,6 @@ def _facts(manifest: Manifest) -> dict[str, Any]:
         "size_bytes": manifest.size_bytes,
         "is_simulated": manifest.is_simulated,
     }
-
-
-def _refused(row: dict[str, Any], earlier: Mapping[str, Any] | None, reason: str) -> dict[str, Any]:
-    """Ledger row of a refused bundle: good rows of an earlier version stay."""
-    if earlier is not None and earlier["status"] == "ingested":
-        return dict(earlier) | {"reason": f"a newer version was refused: {reason}"}
-    return row | {"status": "quarantined", "record_part": None, "reason": reason}
 
 
 def _count(outcome: Ingestion, row: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ class Lake:
 
     def machines(self) -> list[str]:
         """Ids of the machines that have a landing folder or a record, sorted."""
-        landed = {entry.name for entry in _folders(self.landing)}
+        landed = {entry.name for entry in _folders(self.landing) if not entry.is_symlink()}
         recorded = {path.name.removeprefix("machine=") for path in self.record.glob("*/machine=*")}
         return sorted(name for name in landed | recorded if _is_machine(name))
 
@@ -109,7 +109,8 @@ def landed_digests(lake: Lake, machine: str) -> Iterator[tuple[str, str]]:
 
     A folder without a manifest is still being written. The digest is empty where the manifest cannot be read.
     """
-    for entry in sorted(_folders(lake.landing / machine), key=lambda entry: entry.name):
+    folder = lake.landing / machine
+    for entry in sorted([] if folder.is_symlink() else _folders(folder), key=lambda entry: entry.name):
         if _why_not_a_bundle(entry) is None:
             try:
                 data = _manifest_in(entry.path)

@@ -1,16 +1,18 @@
 """What stands in the warehouse for a machine: rows of its record, and what follows from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.schema import Derivation, Table
 from perf_assets.core.tables import BUNDLES, COUNTERS, RAW_TABLES, SPECS, TABLES
-from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.record import MachineRecord, Snapshot
 
 STATE = "warehouse_state"
 """Table: which vocabulary the warehouse has (empty machine), which record of each machine, and what was derived."""
+
+_ROWS_IN_SLICE = 100_000
 
 Derive = Callable[[Sequence[str], str | None], Sequence[Derivation]]
 """What follows for a machine, given its counters and its micro-architecture (None where no data sheet says)."""
@@ -21,14 +23,28 @@ def nothing_follows(counters: Sequence[str], microarchitecture: str | None) -> S
     return ()
 
 
+class RecordChangedError(Exception):
+    """The record was committed to while it was being loaded: load it again."""
+
+
 def load(connection: duckdb.DuckDBPyConnection, record: MachineRecord, machine: str) -> None:
-    """Replace a machine's raw rows by those of its record."""
-    for table in RAW_TABLES:
-        connection.execute(f'DELETE FROM "{table.name}" WHERE machine = ?', [machine])
-        query, files = _selection(record, table)
-        if files:
-            connection.execute(f'INSERT INTO "{table.name}" BY NAME {query}', files)
-    _set_state(connection, machine, record.digest())
+    """Replace a machine's raw rows by those of its record at one moment."""
+    snapshot = record.snapshot()
+    connection.register("ledger", snapshot.ledger)
+    try:
+        for table in RAW_TABLES:
+            connection.execute(f'DELETE FROM "{table.name}" WHERE machine = ?', [machine])
+            if table is BUNDLES or snapshot.parts.get(table.name):
+                connection.execute(*_insertion(snapshot, table))
+    except duckdb.IOException:
+        if record.digest() != snapshot.digest:
+            raise RecordChangedError(machine) from None
+        raise
+    connection.unregister("ledger")
+    # Files that a ledger names are removed after it is replaced, never before: if it stands, all of them were read.
+    if record.digest() != snapshot.digest:
+        raise RecordChangedError(machine)
+    _set_state(connection, machine, snapshot.digest)
 
 
 def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive) -> None:
@@ -41,7 +57,8 @@ def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive)
             condition = derivation.table.of_machine
             connection.execute(f'DELETE FROM "{derivation.name}" WHERE {condition}', {"machine": machine})
             statement = f'INSERT INTO "{derivation.name}" BY NAME {derivation.query}'
-        connection.execute(statement, {"machine": machine})
+        for parameters in _slices(connection, machine, derivation.query):
+            connection.execute(statement, parameters)
     _set_state(connection, derived(machine), derivation_digest(connection, machine, follows))
 
 
@@ -79,19 +96,32 @@ def row_counts(connection: duckdb.DuckDBPyConnection, machine: str | None = None
     return counts
 
 
-def _selection(record: MachineRecord, table: Table) -> tuple[str, dict[str, object]]:
-    """Query for the rows of `table` that count, and its parameters; no parameters where there is no file."""
-    ledger = str(record.ledger_file())
-    if table is BUNDLES:
-        files: dict[str, object] = {"ledger": ledger} if record.ledger_file().is_file() else {}
-        return "SELECT * FROM read_parquet($ledger, hive_partitioning = false) ORDER BY bundle", files
-    parts = [str(path) for path in record.live_parts(table)]
-    query = f"""
-        SELECT part.* EXCLUDE (filename)
-        FROM read_parquet($parts, hive_partitioning = false, union_by_name = true, filename = true) AS part
-        JOIN read_parquet($ledger, hive_partitioning = false) AS ledger
-          ON ledger.bundle = part.bundle AND ledger.record_part = parse_filename(part.filename, true)
-        {"QUALIFY row_number() OVER (ORDER BY ledger.collected_at DESC, part.bundle) = 1" if table is SPECS else ""}
-        ORDER BY {", ".join(f"part.{name}" for name in table.key)}
+def _slices(connection: duckdb.DuckDBPyConnection, machine: str, query: str) -> Iterator[dict[str, object]]:
+    """Parameters of a query; one that can be cut into slices is, so that its groups fit into little memory."""
+    if "$slice" not in query:
+        yield {"machine": machine}
+        return
+    rows = connection.execute(f"SELECT count(*) FROM {COUNTERS.name} WHERE machine = ?", [machine]).fetchall()[0][0]
+    count = 1 + rows // _ROWS_IN_SLICE
+    yield from ({"machine": machine, "slices": count, "slice": index} for index in range(count))
+
+
+def _insertion(snapshot: Snapshot, table: Table) -> tuple[str, dict[str, object]]:
+    """Statement that inserts the rows of `table` that count, and its parameters.
+
+    Columns that the vocabulary does not have any more are left behind; those that it has now and the files do not
+    are missing.
     """
-    return query, {"parts": parts, "ledger": ledger} if parts else {}
+    if table is BUNDLES:
+        return f'INSERT INTO "{table.name}" BY NAME SELECT * FROM ledger ORDER BY bundle', {}
+    wanted = ", ".join(f"'{name}'" for name in table.column_names())
+    newest = "QUALIFY row_number() OVER (ORDER BY ledger.collected_at DESC, part.bundle) = 1"
+    query = f"""
+        INSERT INTO "{table.name}" BY NAME SELECT COLUMNS(lambda name: name IN ({wanted})) FROM (
+            SELECT part.*
+            FROM read_parquet($parts, hive_partitioning = false, union_by_name = true, filename = true) AS part
+            JOIN ledger ON ledger.bundle = part.bundle AND ledger.record_part = parse_filename(part.filename, true)
+            {newest if table is SPECS else ""}
+        ) ORDER BY {", ".join(f'"{name}"' for name in table.key)}
+    """
+    return query, {"parts": [str(path) for path in snapshot.parts[table.name]]}

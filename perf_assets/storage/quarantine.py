@@ -1,26 +1,37 @@
 """What was refused, and why, in a place where a person looks."""
 
+import hashlib
 import json
 import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perf_assets.storage.files import exclusive, write_bytes
+from perf_assets.core.errors import BadInputError
+from perf_assets.storage.files import exclusive, sha256_of, write_bytes
 from perf_assets.storage.lake import Lake, LandedBundle, strays
+from perf_assets.storage.landing import plain_files
 
+_HASHED_BYTES = 64 * 2**20
 _STRAYS = "_strays"
 """Folder for what belongs to no machine; no machine id starts with an underscore."""
 
 
-def quarantine(lake: Lake, machine: str, bundle: LandedBundle, reason: str) -> None:
+def quarantine(lake: Lake, bundle: LandedBundle, reason: str) -> None:
     """Write down why a bundle was refused; the bundle itself stays untouched in the landing zone."""
-    _write(_folder(lake, machine, bundle), bundle.directory, bundle.digest, reason)
+    files_digest = _files_digest(bundle.directory)
+    _write(_folder(lake, bundle), bundle.directory, reason, bundle.digest, files_digest)
 
 
-def release(lake: Lake, machine: str, bundle: LandedBundle) -> None:
+def is_refused(lake: Lake, bundle: LandedBundle) -> bool:
+    """Whether a bundle was refused as it stands now: to read it again would change nothing."""
+    note = _read(_folder(lake, bundle))
+    return note.get("bundle_digest") == bundle.digest and note.get("files_digest") == _files_digest(bundle.directory)
+
+
+def release(lake: Lake, bundle: LandedBundle) -> None:
     """Forget an earlier refusal."""
-    shutil.rmtree(_folder(lake, machine, bundle), ignore_errors=True)
+    shutil.rmtree(_folder(lake, bundle), ignore_errors=True)
 
 
 def quarantine_strays(lake: Lake) -> list[str]:
@@ -29,22 +40,42 @@ def quarantine_strays(lake: Lake) -> list[str]:
     if found:
         with exclusive(lake.locks / "strays.lock", "the list of strays", wait_seconds=60):
             for stray in found:
-                _write(lake.quarantine / _STRAYS / stray.safe_name, stray.path, "", stray.reason)
+                _write(lake.quarantine / _STRAYS / stray.safe_name, stray.path, stray.reason)
     return [f"{str(stray.path)!a}: {stray.reason}" for stray in found]
 
 
-def _folder(lake: Lake, machine: str, bundle: LandedBundle) -> Path:
-    return lake.quarantine / machine / bundle.name
+def _folder(lake: Lake, bundle: LandedBundle) -> Path:
+    return lake.quarantine / bundle.directory.parent.name / bundle.name
 
 
-def _write(folder: Path, refused: Path, digest: str, reason: str) -> None:
-    earlier = json.loads(file.read_bytes()) if (file := folder / "reason.json").is_file() else {}
+def _read(folder: Path) -> dict[str, str]:
+    file = folder / "reason.json"
+    note: dict[str, str] = json.loads(file.read_bytes()) if file.is_file() else {}
+    return note
+
+
+def _write(folder: Path, refused: Path, reason: str, bundle_digest: str = "", files_digest: str = "") -> None:
+    earlier = _read(folder)
     note = {
         "refused": os.fsencode(refused).decode(errors="backslashreplace"),
-        "bundle_digest": digest,
         "reason": reason,
+        "bundle_digest": bundle_digest,
+        "files_digest": files_digest,
     }
     if earlier | note == earlier:
         return
     note["refused_at"] = datetime.now(UTC).isoformat(timespec="seconds")
-    write_bytes(file, (json.dumps(note, indent=1) + "\n").encode())
+    write_bytes(folder / "reason.json", (json.dumps(note, indent=1) + "\n").encode())
+
+
+def _files_digest(directory: Path) -> str:
+    """Changes when a file of a bundle does; a huge file counts by its size, so that looking stays cheap."""
+    seen = hashlib.sha256()
+    try:
+        for path in plain_files(directory):
+            size = (directory / path).stat().st_size
+            content = sha256_of(directory / path) if size <= _HASHED_BYTES else ""
+            seen.update(repr((path, size, content)).encode())
+    except (BadInputError, OSError) as error:
+        seen.update(repr(error).encode())
+    return seen.hexdigest()

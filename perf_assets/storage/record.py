@@ -8,6 +8,7 @@ or not at all, whatever is killed when.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.schema import Table, Type
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
 from perf_assets.storage.files import publish, replacing, sha256_of
@@ -58,7 +60,7 @@ class MachineRecord:
         schema = _SCHEMAS[BUNDLES.name]
         if not self.ledger_file().is_file():
             return (schema if columns is None else pa.schema([schema.field(name) for name in columns])).empty_table()
-        return pq.read_table(self.ledger_file(), columns=columns, partitioning=None)
+        return self._parsed(self.ledger_file(), columns)
 
     def refusals(self) -> dict[str, str]:
         """Reasons by bundle name, of bundles that were refused or whose newer version was; sorted."""
@@ -74,10 +76,31 @@ class MachineRecord:
         """Changes whenever what counts changes; empty where there is no record."""
         return sha256_of(self.ledger_file()) if self.ledger_file().is_file() else ""
 
+    def snapshot(self) -> "Snapshot":
+        """The ledger at one moment, with the files it names."""
+        if not self.ledger_file().is_file():
+            return Snapshot("", _SCHEMAS[BUNDLES.name].empty_table(), {})
+        data = self.ledger_file().read_bytes()
+        ledger = self._parsed(pa.BufferReader(data), None)
+        names = self._parts(ledger)
+        parts = {table.name: self._existing(table, names) for table in RECORD_TABLES}
+        return Snapshot(hashlib.sha256(data).hexdigest(), ledger, parts)
+
     def live_parts(self, table: Table) -> list[Path]:
         """Files of `table` that the ledger names."""
-        names = self._parts(self.ledger(["record_part"]))
+        return self._existing(table, self._parts(self.ledger(["record_part"])))
+
+    def _existing(self, table: Table, names: Iterable[str]) -> list[Path]:
         return sorted(path for name in names if (path := self._part(table, name)).is_file())
+
+    def _parsed(self, source: Path | pa.BufferReader, columns: Sequence[str] | None) -> pa.Table:
+        try:
+            return pq.read_table(source, columns=columns, partitioning=None)
+        except pa.ArrowException as error:
+            raise BadInputError(
+                f"{self.ledger_file()} is damaged ({error}): restore it, or remove the folders "
+                f"record/*/machine={self._machine} and ingest again"
+            ) from None
 
     def commit(self, ledger_rows: Sequence[Row], batch: "Batch") -> None:
         """Make a batch's rows and what became of its bundles visible, at once.
@@ -93,7 +116,7 @@ class MachineRecord:
         self._write_ledger(ledger)
         if len(self._parts(ledger)) > MAX_PARTS:
             self._merge(ledger)
-        self._remove_dead_parts()
+        self.tidy()
 
     def batch(self) -> "Batch":
         """A new batch of rows to be committed."""
@@ -123,11 +146,13 @@ class MachineRecord:
     def _parts(ledger: pa.Table) -> set[str]:
         return set(ledger["record_part"].unique().drop_null().to_pylist())
 
-    def _remove_dead_parts(self) -> None:
+    def tidy(self) -> None:
+        """Remove what does not count: parts that no bundle needs any more, and what a killed process left."""
+        names = self._parts(self.ledger(["record_part"]))
         for table in RECORD_TABLES:
-            live = set(self.live_parts(table))
-            for path in self._folder(table).glob("*.parquet"):
-                if path not in live:
+            folder = self._folder(table)
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if path.stem not in names:
                     path.unlink()
 
     def _folder(self, table: Table) -> Path:
@@ -135,6 +160,17 @@ class MachineRecord:
 
     def _part(self, table: Table, name: str) -> Path:
         return self._folder(table) / f"{name}.parquet"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What counted of a machine's record at one moment."""
+
+    digest: str
+    """Of the ledger; empty where there is none."""
+    ledger: pa.Table
+    parts: Mapping[str, list[Path]]
+    """Files by table."""
 
 
 class Batch:

@@ -6,9 +6,9 @@ little; every transaction is short, and the whole file can be made again from th
 
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 
@@ -21,6 +21,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.loading import (
     STATE,
     Derive,
+    RecordChangedError,
     counters_of,
     derivation_digest,
     derive,
@@ -34,6 +35,10 @@ from perf_assets.storage.violations import Violation, violations
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_TRIES = 5
+_Result = TypeVar("_Result")
 
 
 class Warehouse:
@@ -65,29 +70,25 @@ class Warehouse:
         with self._writing():
             state = self._state()
             if state.get("") != vocabulary_digest():
-                self._build()
+                self._repeat(self._build)
             elif state.get(machine) != MachineRecord(self._lake.record, machine).digest():
-                self._load_in_place(machine)
+                self._repeat(lambda: self._load_in_place(machine))
         with self.read() as connection:
             return row_counts(connection, machine)
 
     def derive_machine(self, machine: str) -> dict[str, int]:
         """Bring what follows from a machine's tables up to date, in one transaction; rows by table."""
-        with self._writing():
-            connection = self._connect(read_only=False)
-            try:
-                connection.begin()
-                derive(connection, machine, self._derive)
-                connection.commit()
-            finally:
-                connection.close()
+        if not self._lake.warehouse.is_file():
+            raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
+        with self._writing(), self._transaction() as connection:
+            derive(connection, machine, self._derive)
         with self.read() as connection:
             return row_counts(connection, machine)
 
     def rebuild(self) -> dict[str, int]:
         """Make the warehouse anew from the record alone; rows by table."""
         with self._writing():
-            return self._build()
+            return self._repeat(self._build)
 
     def is_behind(self, machine: str) -> bool:
         """Whether a machine's record is newer than what is loaded, or what follows from it is not made yet."""
@@ -140,7 +141,7 @@ class Warehouse:
             try:
                 return duckdb.connect(self._lake.warehouse, read_only=read_only)
             except duckdb.IOException as error:
-                if "lock" not in str(error).lower():
+                if "Could not set lock" not in str(error):
                     raise BadInputError(
                         f"{self._lake.warehouse} cannot be opened ({error}): run 'perf-assets ingest --rebuild'"
                     ) from None
@@ -161,13 +162,26 @@ class Warehouse:
             return dict(connection.execute(f"SELECT machine, digest FROM {STATE}").fetchall())
 
     def _load_in_place(self, machine: str) -> None:
+        with self._transaction() as connection:
+            load(connection, MachineRecord(self._lake.record, machine), machine)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         connection = self._connect(read_only=False)
         try:
             connection.begin()
-            load(connection, MachineRecord(self._lake.record, machine), machine)
+            yield connection
             connection.commit()
         finally:
+            # Without the commit, closing takes everything back.
             connection.close()
+
+    def _repeat(self, action: Callable[[], _Result]) -> _Result:
+        """Do something until the record does not change under it."""
+        for _ in range(_TRIES):
+            with suppress(RecordChangedError):
+                return action()
+        raise BusyError(f"the record in {self._lake.record} keeps changing: try again when ingestion is done")
 
     def _build(self) -> dict[str, int]:
         temporary = self._lake.warehouse.with_name(".warehouse.building.duckdb")

@@ -12,9 +12,7 @@ from perf_assets.storage.landing import Landing, land
 from tests.conftest import profile_facts
 
 
-def land_perf_stat(
-    lake: Lake, machine: str, name: str, instructions: int, running_percent: float = 100.0
-) -> Landing:
+def land_perf_stat(lake: Lake, machine: str, name: str, instructions: int, running_percent: float = 100.0) -> Landing:
     """Land a perf stat file of one run; the counter of instructions was live for a part of it."""
 
     def write(folder: Path) -> None:

@@ -72,6 +72,16 @@ def test_only_what_changed_is_asked_for(tick, lake: Lake) -> None:
     assert len(keys) == 4
 
 
+def test_content_that_comes_back_is_asked_for_again(tick, lake: Lake) -> None:
+    keys = []
+    for value in (1, 2, 1):
+        land_perf_stat(lake, "quartz", "b1", value)
+        (request,) = tick().run_requests or []
+        keys.append(request.run_key)
+        ingest_machine(lake, "quartz", read_bundle)
+    assert len(set(keys)) == 3
+
+
 def test_what_is_ingested_already_is_not_asked_for(tick, lake: Lake) -> None:
     land_perf_stat(lake, "quartz", "b1", 1)
     ingest_machine(lake, "quartz", read_bundle)
@@ -108,14 +118,18 @@ def test_the_nightly_schedule_asks_for_what_the_sensor_missed(
 ) -> None:
     for machine in ("quartz", "ruby", "dane"):
         land_perf_stat(lake, machine, "b1", 1)
-    spoil(land_perf_stat(lake, "dane", "b2", 2))
+    refused = land_perf_stat(lake, "dane", "b2", 2)
+    content = (refused.bundle.directory / "perf_stat.csv").read_bytes()
+    spoil(refused)
     for machine in ("quartz", "dane"):
         ingest_machine(lake, machine, read_bundle)
         lake_resource.warehouse().load_machine(machine)
         lake_resource.warehouse().derive_machine(machine)
     requests = nightly(instance, lake_resource)
-    assert [request.partition_key for request in requests] == ["dane", "ruby"]
-    assert set(machines.get_partition_keys(dynamic_partitions_store=instance)) == {"dane", "ruby"}
+    assert [request.partition_key for request in requests] == ["ruby"]
+    assert set(machines.get_partition_keys(dynamic_partitions_store=instance)) == {"ruby"}
+    (refused.bundle.directory / "perf_stat.csv").write_bytes(content)
+    assert [request.partition_key for request in nightly(instance, lake_resource)] == ["dane", "ruby"]
 
 
 def test_the_nightly_schedule_loads_a_record_that_was_never_loaded(

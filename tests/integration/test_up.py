@@ -51,9 +51,7 @@ def page(url: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_answers_and_leaves_no_process_behind(
-    up: Up, installation: Installation, number: signal.Signals
-) -> None:
+def test_it_answers_and_leaves_no_process_behind(up: Up, installation: Installation, number: signal.Signals) -> None:
     assert "dagster_webserver_version" in page(f"{up.dagster}/server_info")
     assert page(f"{up.mlflow}/health") == "OK"
     family = psutil.Process(up.process.pid).children(recursive=True)

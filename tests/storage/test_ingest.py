@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pytest
 
 from perf_assets.core.errors import BadInputError, BusyError, UnreadableFileError
 from perf_assets.core.manifest import Manifest
-from perf_assets.core.tables import COUNTERS, RECORD_TABLES, RUNS, TABLES
+from perf_assets.core.tables import COUNTERS, RAW_TABLES, RECORD_TABLES, RUNS, TABLES
 from perf_assets.storage import record as record_module
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.ingest import ingest_machine, pending
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.record import MachineRecord, Snapshot
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
@@ -118,7 +119,9 @@ def test_a_bundle_that_turns_out_bad_half_way_leaves_no_rows(
     ingest_machine(lake, "quartz", read_half)
     Warehouse(lake).load_machine("quartz")
     assert counters(lake) == good | {("d", "INS"): 8}
-    assert ingest(lake) == (1, 0, 0)
+    assert ingest(lake) == (0, 0, 0), "as it stands it was refused"
+    assert ingest_machine(lake, "quartz", read_counters, reread=True).ingested_count == 4
+    Warehouse(lake).load_machine("quartz")
     assert counters(lake)[("bad", "L2")] == 6
 
 
@@ -130,6 +133,109 @@ def test_a_bad_new_version_leaves_the_old_rows(lake: Lake) -> None:
     assert ingest(lake) == (0, 0, 1)
     assert counters(lake) == {("b1", "INS"): 1}
     assert (lake.quarantine / "quartz" / "b1" / "reason.json").is_file()
+
+
+def test_changed_refused_and_changed_back_is_clean_again(lake: Lake) -> None:
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    ingest(lake)
+    newer = land_counters(lake, "b1", profile_facts(), {"INS": 2}).bundle
+    (newer.directory / "counters.json").write_text("{")
+    assert ingest(lake) == (0, 0, 1)
+    assert ingest(lake) == (0, 0, 0), "as it stands it was refused"
+    assert MachineRecord(lake.record, "quartz").refusals().keys() == {"b1"}
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    assert ingest(lake) == (1, 0, 0)
+    assert MachineRecord(lake.record, "quartz").refusals() == {}
+    assert not (lake.quarantine / "quartz" / "b1").exists()
+
+
+def test_a_renamed_bundle_keeps_its_rows_when_its_name_is_used_again(lake: Lake) -> None:
+    first = land_counters(lake, "run", profile_facts(), {"INS": 1}).bundle
+    ingest(lake)
+    first.directory.rename(first.directory.with_name("run-old"))
+    land_counters(lake, "run", profile_facts(), {"INS": 2})
+    assert ingest(lake) == (2, 0, 0)
+    assert counters(lake) == {("run", "INS"): 2, ("run-old", "INS"): 1}
+
+
+def test_a_duplicate_takes_over_when_its_original_changes(lake: Lake) -> None:
+    land_counters(lake, "a", profile_facts(), {"INS": 1})
+    land_counters(lake, "b", profile_facts(), {"INS": 1})
+    assert ingest(lake) == (1, 1, 0)
+    land_counters(lake, "a", profile_facts(), {"INS": 2})
+    assert ingest(lake) == (2, 0, 0)
+    assert counters(lake) == {("a", "INS"): 2, ("b", "INS"): 1}
+
+
+def read_poison(directory: Path, manifest: Manifest, digest: str, name: str) -> Content:
+    """Like `read_counters`, but bundles named poison have a count that no column can hold."""
+    content = read_counters(directory, manifest, digest, name)
+    if name.startswith("poison"):
+        content.rows[RUNS.name][0]["ranks"] = 2**70
+    return content
+
+
+def test_a_value_that_cannot_be_stored_refuses_its_bundle_alone(lake: Lake) -> None:
+    for name in ("a", "b", "poison", "x", "y", "z"):
+        land_counters(lake, name, profile_facts(), {"INS": ord(name[0])})
+    outcome = ingest_machine(lake, "quartz", read_poison)
+    assert (outcome.ingested_count, outcome.quarantined_count) == (5, 1)
+    Warehouse(lake).load_machine("quartz")
+    assert sorted(bundle for bundle, _ in counters(lake)) == ["a", "b", "x", "y", "z"]
+    assert "cannot be stored" in MachineRecord(lake.record, "quartz").refusals()["poison"]
+
+
+def test_a_linked_machine_folder_is_not_followed(lake: Lake, tmp_path: Path) -> None:
+    elsewhere = Lake(tmp_path / "elsewhere")
+    land_counters(elsewhere, "b1", profile_facts(), {"INS": 1})
+    lake.landing.mkdir(parents=True)
+    (lake.landing / "quartz").symlink_to(elsewhere.landing / "quartz")
+    assert lake.machines() == []
+    assert ingest_machine(lake, "quartz", read_counters).landed_count == 0
+
+
+def test_a_commit_during_a_load_is_not_lost(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    land_counters(lake, "a", profile_facts(), {"INS": 1})
+    ingest_machine(lake, "quartz", read_counters)
+    snapshot = MachineRecord.snapshot
+    taken = []
+
+    def snapshot_then_commit(self: MachineRecord) -> Snapshot:
+        found = snapshot(self)
+        if not taken:
+            taken.append(found.digest)
+            land_counters(lake, "a", profile_facts(), {"INS": 5})
+            land_counters(lake, "b", profile_facts(), {"INS": 2})
+            ingest_machine(lake, "quartz", read_counters)
+        return found
+
+    monkeypatch.setattr(MachineRecord, "snapshot", snapshot_then_commit)
+    Warehouse(lake).load_machine("quartz")
+    assert taken
+    assert counters(lake) == {("a", "INS"): 5, ("b", "INS"): 2}
+
+
+def test_columns_that_are_gone_are_left_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    land_counters(lake, "a", profile_facts(), {"INS": 1})
+    ingest(lake)
+    fewer = tuple(column for column in COUNTERS.columns if column.name != "running_ratio")
+    smaller = replace(COUNTERS, columns=fewer)
+    tables = tuple(smaller if table is COUNTERS else table for table in TABLES)
+    raw = tuple(smaller if table is COUNTERS else table for table in RAW_TABLES)
+    monkeypatch.setattr("perf_assets.storage.warehouse.TABLES", tables)
+    monkeypatch.setattr("perf_assets.storage.loading.RAW_TABLES", raw)
+    monkeypatch.setattr("perf_assets.storage.warehouse.vocabulary_digest", lambda: "newer")
+    Warehouse(lake).load_machine("quartz")
+    assert counters(lake) == {("a", "INS"): 1}
+    assert "running_ratio" not in Warehouse(lake).frame(f"SELECT * FROM {COUNTERS.name}").columns
+
+
+def test_a_damaged_ledger_is_one_clear_line(lake: Lake) -> None:
+    land_counters(lake, "a", profile_facts(), {"INS": 1})
+    ingest(lake)
+    MachineRecord(lake.record, "quartz").ledger_file().write_bytes(b"PAR1 nonsense")
+    with pytest.raises(BadInputError, match=r"ledger\.parquet is damaged"):
+        pending(lake, "quartz")
 
 
 def test_parts_are_merged_and_dead_ones_removed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
