@@ -1,6 +1,7 @@
 """Running the jobs from a command, with the persistent Dagster instance, so that the UI shows them."""
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from perf_assets.defs.partitions import machines as machines_partitions
 
 _PROCESS_TAG = "perf_assets/process"
 _OF_WHAT_WAS_GIVEN = {"BadInputError", "UnreadableFileError", "BusyError", "DagsterAssetCheckFailedError"}
+_CLASS_NAME = re.compile(r"^[\w.]+: ")
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -101,5 +103,6 @@ def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
                 error = error.cause
             if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
                 raise KeyboardInterrupt
-            return " ".join(error.message.split()), error.cls_name in _OF_WHAT_WAS_GIVEN
+            message = _CLASS_NAME.sub("", " ".join(error.message.split()))
+            return f"{message} (run {result.run_id[:8]} in the Dagster UI)", error.cls_name in _OF_WHAT_WAS_GIVEN
     return f"see run {result.run_id} in the Dagster UI ('perf-assets up')", False

@@ -207,12 +207,15 @@ class Batch:
 
     def finish(self) -> str:
         """Close the files under the batch's final name, and return that name."""
-        part = hashlib.sha256("".join(sorted(self._digests)).encode()).hexdigest()[:16]
         for name in self._folders:
             self._pack(name)
             self._write_group(name)
-        for name, writer in self._writers.items():
+        for writer in self._writers.values():
             writer.close()
+        # By content, not only by bundles: what newer readers make of the same bundles is another part.
+        seen = [*sorted(self._digests), *(sha256_of(self._temporary(name)) for name in sorted(self._writers))]
+        part = hashlib.sha256("".join(seen).encode()).hexdigest()[:16]
+        for name in self._writers:
             publish(self._temporary(name), self._folders[name] / f"{part}.parquet")
         return part
 

@@ -185,6 +185,20 @@ def test_a_value_that_cannot_be_stored_refuses_its_bundle_alone(lake: Lake) -> N
     assert "cannot be stored" in MachineRecord(lake.record, "quartz").refusals()["poison"]
 
 
+def test_what_newer_readers_make_of_the_same_bundles_is_loaded(lake: Lake) -> None:
+    land_counters(lake, "a", profile_facts(), {"INS": 1})
+    ingest(lake)
+
+    def read_doubled(directory: Path, manifest: Manifest, digest: str, name: str) -> Content:
+        content = read_counters(directory, manifest, digest, name)
+        content.rows[COUNTERS.name][0]["value_sum"] *= 2
+        return content
+
+    ingest_machine(lake, "quartz", read_doubled, reread=True)
+    Warehouse(lake).load_machine("quartz")
+    assert counters(lake) == {("a", "INS"): 2}
+
+
 def test_a_linked_machine_folder_is_not_followed(lake: Lake, tmp_path: Path) -> None:
     elsewhere = Lake(tmp_path / "elsewhere")
     land_counters(elsewhere, "b1", profile_facts(), {"INS": 1})
