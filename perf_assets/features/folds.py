@@ -1,0 +1,60 @@
+"""Splits without leakage: what is held out cannot be seen in the training data at all, because it is NaN there."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.paired import Examples, PairedSamples
+
+Unseen = Literal["application", "machine"]
+"""What is new when a prediction is made."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One held-out application or machine."""
+
+    held_out: str
+    unseen: Unseen
+    train: PairedSamples
+    test: Examples
+
+
+def leave_one_application_out(samples: PairedSamples) -> Iterator[Fold]:
+    """Every ordered pair of machines, for an application that was never run in training."""
+    apps = [app for app in samples.application_names if (samples.apps[samples.examples().row] == app).any()]
+    if len(apps) < 2:
+        raise BadInputError(
+            f"leaving one application out needs 2 applications that ran on two machines, beside the benchmark; "
+            f"there are {len(apps)}"
+        )
+    examples = samples.examples()
+    for app in apps:
+        yield Fold(app, "application", samples.hide_application(app), examples.where(samples.apps[examples.row] == app))
+
+
+def leave_one_machine_out(samples: PairedSamples) -> Iterator[Fold]:
+    """A machine of which only the benchmark was run, as target from every other machine."""
+    machines = samples.training_machines
+    if len(machines) < 3:
+        raise BadInputError(
+            f"leaving one machine out needs 3 machines with application runs; there are {len(machines)}"
+        )
+    examples = samples.examples()
+    for machine in machines:
+        test = examples.where(np.asarray(examples.target == machine))
+        if len(test):
+            yield Fold(samples.machines[machine], "machine", samples.hide_machine(int(machine)), test)
+
+
+PROTOCOLS: dict[str, Callable[[PairedSamples], Iterator[Fold]]] = {
+    "loao": leave_one_application_out,
+    "lomo": leave_one_machine_out,
+}
+BY_UNSEEN: dict[Unseen, Callable[[PairedSamples], Iterator[Fold]]] = {
+    "application": leave_one_application_out,
+    "machine": leave_one_machine_out,
+}

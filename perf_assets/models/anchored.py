@@ -1,0 +1,55 @@
+"""Trees that learn how far a run departs from the mean benchmark ratio of a pair of machines.
+
+Without an anchor a tree can only repeat ratios it has seen; with it, an unseen pair starts from its own measured
+ratio. Benchmark rows are training runs as well, and every application counts the same.
+"""
+
+import numpy as np
+
+from perf_assets.features.paired import Examples, Floats, PairedSamples, balanced_weights
+from perf_assets.features.scaling import Scaler, fit_scaler
+from perf_assets.models.downstream import MOST_EXAMPLES, Regressor, make_regressor
+from perf_assets.models.relative_amm import RelativeAmm
+
+_ROWS_PER_BENCHMARK = 24
+
+
+class AnchoredTrees:
+    """Downstream trees on counters and the relative AMM, and on both machines' specification where it is known."""
+
+    def __init__(self, downstream: str = "xgboost", seed: int = 0, *, with_specification: bool = False) -> None:
+        self._downstream = downstream
+        self._seed = seed
+        self._with_specification = with_specification
+        self._scaler: Scaler
+        self._machine: RelativeAmm
+        self._trees: Regressor
+
+    def fit(self, samples: PairedSamples) -> "AnchoredTrees":
+        """Learn from everything that can be seen."""
+        self._scaler = fit_scaler(samples, with_benchmark=True)
+        self._machine = RelativeAmm.fit(samples, samples.benchmark_rows(_ROWS_PER_BENCHMARK))
+        examples = samples.examples(with_benchmark=True).at_most(MOST_EXAMPLES, self._seed)
+        weights = balanced_weights(samples, examples)
+        departure = samples.log_relative_time(examples) - self._anchor(samples, examples)
+        self._trees = make_regressor(self._downstream, self._seed)
+        self._trees.fit(self._columns(samples, examples), departure, weights)
+        return self
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times."""
+        return self._trees.predict(self._columns(samples, examples)) + self._anchor(samples, examples)
+
+    def _anchor(self, samples: PairedSamples, examples: Examples) -> Floats:
+        means = samples.benchmark_log_ratios(self._machine.rows).mean(axis=2)
+        return np.asarray(means[examples.source, examples.target])
+
+    def _columns(self, samples: PairedSamples, examples: Examples) -> Floats:
+        parts = [
+            self._scaler.transform(samples.counters[examples.source, examples.row]),
+            self._machine.vectors(samples)[examples.source, examples.target],
+        ]
+        if self._with_specification:
+            assert samples.specification is not None, "no specification was given"
+            parts.append(samples.specification[examples.target] - samples.specification[examples.source])
+        return np.hstack(parts)
