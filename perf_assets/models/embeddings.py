@@ -1,5 +1,6 @@
 """Embeddings of samples behind one interface: what a sample is, in a few numbers, learned from a target or without."""
 
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 from numpy.typing import NDArray
@@ -77,9 +78,12 @@ def make_embedding(kind: str, seed: int = 0, **settings: Any) -> Embedding:
     if kind in ("nn", "ae", "vae"):
         from perf_assets.models.nets import AutoEncoder, HiddenLayer, VariationalAutoEncoder
 
-        made = {"nn": HiddenLayer, "ae": AutoEncoder, "vae": VariationalAutoEncoder}[kind]
-        embedding: Embedding = made(seed=seed, **settings)
-        return embedding
+        kinds: dict[str, Callable[..., Embedding]] = {
+            "nn": HiddenLayer,
+            "ae": AutoEncoder,
+            "vae": VariationalAutoEncoder,
+        }
+        return kinds[kind](seed=seed, **settings)
     raise BadInputError(f"embedding {kind!r} is not known: use one of {', '.join(EMBEDDINGS)}")
 
 

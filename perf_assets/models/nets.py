@@ -1,5 +1,6 @@
 """Small dense networks as embeddings: last hidden layer of a regressor, autoencoder, variational autoencoder."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from perf_assets.models.threads import keep_torch_in_budget
 _BATCH = 256
 
 
-class _Net:
+class _Net(ABC):
     """Training, storing and applying; what the net is and what it loses is up to the kind."""
 
     kind = ""
@@ -90,8 +91,9 @@ class _Net:
     def _bend(self) -> list[nn.Module]:
         return []
 
+    @abstractmethod
     def _loss(self, net: nn.ModuleDict, inputs: Tensor, targets: Tensor) -> Tensor:
-        raise NotImplementedError
+        """What training makes small."""
 
 
 class HiddenLayer(_Net):
