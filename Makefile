@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo up test lint bench docs clean
+.PHONY: setup demo up test lint bench fuzz docs clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,9 @@ lint: setup
 
 bench: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+fuzz: setup
+	PERF_ASSETS_FUZZ_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 tests/readers/test_fuzz.py
 
 docs: setup
 	$(BIN)/perf-assets vocabulary > docs/tables.md

@@ -12,7 +12,8 @@ from perf_assets.storage.record import MachineRecord, Snapshot
 STATE = "warehouse_state"
 """Table: which vocabulary the warehouse has (empty machine), which record of each machine, and what was derived."""
 
-_ROWS_IN_SLICE = 100_000
+_ROWS_IN_SLICE = 160_000
+"""More than the 122,880 rows of a DuckDB row group: what fills one is written out while the next is made."""
 
 Derive = Callable[[Sequence[str], str | None], Sequence[Derivation]]
 """What follows for a machine, given its counters and its micro-architecture (None where no data sheet says)."""

@@ -111,14 +111,25 @@ def real_databases(shared: Path, folder: Path) -> Iterator[tuple[Path, str]]:
             yield copy, file
 
 
+def resident_bytes(field: str) -> int:
+    """Memory of this process as Linux sees it: VmRSS now, VmHWM at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
+
+
 def fuzz(cases: list[tuple[Path, str]], examples: int, seed: int) -> None:
     generator = random.Random(seed)
     originals = [(folder, folder / name, (folder / name).read_bytes()) for folder, name in cases]
+    attempt(originals[0][0])
+    before = resident_bytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
     for number in range(examples):
         folder, file, data = originals[number % len(originals)]
         file.write_bytes(mutated(data, generator))
         attempt(folder)
         file.write_bytes(data)
+    largest = max(len(data) for *_, data in originals)
+    assert resident_bytes("VmHWM") - before < 4 * largest + FREE_BYTES
 
 
 def test_mutated_made_databases(tmp_path: Path) -> None:
