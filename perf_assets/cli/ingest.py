@@ -8,10 +8,9 @@ import click
 from perf_assets.cli.lake import choose_machines, open_warehouse
 from perf_assets.cli.options import json_option, machine_option
 from perf_assets.cli.output import print_json, print_table, say
-from perf_assets.storage.ingest import pending
+from perf_assets.storage.ingest import needs_work
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.quarantine import quarantine_strays
-from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from perf_assets.defs.runs import MachineOutcome
@@ -40,7 +39,7 @@ def command(chosen: tuple[str, ...], rebuild: bool, reread: bool, as_json: bool)
         say(f"quarantined {line}")
     machines = choose_machines(lake, chosen)
     warehouse = open_warehouse(lake)
-    todo = [machine for machine in machines if reread or _needs_work(lake, warehouse, machine)]
+    todo = [machine for machine in machines if reread or needs_work(lake, warehouse, machine)]
     outcomes = ingest_with_progress(todo, reread=reread)
     report(lake, machines, outcomes, as_json=as_json)
 
@@ -98,7 +97,3 @@ def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int, int]]:
             FROM raw_landing__bundles AS b GROUP BY machine ORDER BY machine
             """
         ).fetchall()
-
-
-def _needs_work(lake: Lake, warehouse: Warehouse, machine: str) -> bool:
-    return bool(pending(lake, machine).bundles) or warehouse.is_behind(machine)

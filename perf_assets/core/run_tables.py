@@ -1,12 +1,12 @@
 """The vocabulary, second part: tables of application configurations, derived from the raw ones."""
 
 from perf_assets.core.canonical import VECTOR_FEATURES, XAMM_FEATURES, Feature
+from perf_assets.core.columns import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT
 from perf_assets.core.schema import Column, Table, Type
 
 CONFIGURATION = ("app", "args", "ranks", "threads")
 """What makes two runs on two machines runs of the same thing."""
 
-_MACHINE = Column("machine", Type.TEXT, "Machine id, from the manifest")
 _CONFIGURATION = (
     Column("app", Type.TEXT, "Application"),
     Column("args", Type.TEXT, "Arguments without those of the back end; a sample without any has its own name"),
@@ -17,9 +17,8 @@ _RUNS = (
     Column("runs_count", Type.INTEGER, "Profiling runs behind it", unit="count", minimum=1),
     Column("runs", Type.TEXT, "Those runs, as a JSON list of bundle/run"),
 )
-_IS_SIMULATED = Column("is_simulated", Type.BOOLEAN, "Whether these are simulated and not measured")
 _RUN_COLUMNS = (
-    _MACHINE,
+    MACHINE,
     *_CONFIGURATION,
     Column("nodes", Type.INTEGER, "Nodes", unit="count", nullable=True, minimum=1),
     Column("gpus", Type.INTEGER, "GPUs used in all", unit="count", nullable=True, minimum=0),
@@ -37,10 +36,10 @@ MERGED_COUNTERS = Table(
     "that have it.",
     key=("machine", *CONFIGURATION, "counter"),
     columns=(
-        _MACHINE,
+        MACHINE,
         *_CONFIGURATION,
-        Column("counter", Type.TEXT, "Name as the tool wrote it"),
-        Column("unit", Type.TEXT, "Unit as the tool wrote it; `count` where it wrote none"),
+        COUNTER,
+        UNIT,
         Column("value", Type.REAL, "Sum over ranks and threads, divided by ranks; median of the runs that have it"),
         Column("value_min", Type.REAL, "Smallest of these runs"),
         Column("value_max", Type.REAL, "Largest of these runs"),
@@ -50,13 +49,7 @@ MERGED_COUNTERS = Table(
             "The same divided by the instructions of the same run; median of the runs that have both",
             nullable=True,
         ),
-        Column(
-            "running_ratio",
-            Type.REAL,
-            "Share of the run in which a multiplexed counter was live",
-            nullable=True,
-            minimum=0,
-        ),
+        RUNNING_RATIO,
         *_RUNS,
     ),
 )
@@ -72,7 +65,7 @@ def _feature_table(name: str, description: str, features: tuple[Feature, ...]) -
             *(feature.column() for feature in features),
             Column("missing_mask", Type.INTEGER, "Bit i is set where feature i (from 0) is missing", minimum=0),
             Column("formulas", Type.TEXT, "Counters behind each quantity, as a JSON object; the same for a machine"),
-            _IS_SIMULATED,
+            IS_SIMULATED,
         ),
     )
 
@@ -104,7 +97,7 @@ PAIRS = Table(
         Column("target_wall_seconds", Type.REAL, "Run time on the target", unit="seconds", exclusive_minimum=0),
         Column("relative_time", Type.REAL, "Time on target / time on source", unit="ratio", exclusive_minimum=0),
         Column("speedup", Type.REAL, "Time on source / time on target", unit="ratio", exclusive_minimum=0),
-        _IS_SIMULATED,
+        IS_SIMULATED,
     ),
     of_machine="$machine IN (source_machine, target_machine)",
 )
@@ -114,7 +107,7 @@ UNMATCHED = Table(
     "Configurations of a machine that have no counterpart on another machine, and why.",
     key=("machine", "other_machine", *CONFIGURATION),
     columns=(
-        _MACHINE,
+        MACHINE,
         Column("other_machine", Type.TEXT, "Machine without the counterpart"),
         *_CONFIGURATION,
         Column("reason", Type.TEXT, "Why there is none"),

@@ -2,17 +2,16 @@
 
 import hashlib
 
+from perf_assets.core.columns import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT
 from perf_assets.core.run_tables import DERIVED_TABLES
 from perf_assets.core.schema import Column, Table, Type
 
-_MACHINE = Column("machine", Type.TEXT, "Machine id, from the manifest")
 _ORIGIN = (
-    _MACHINE,
+    MACHINE,
     Column("bundle", Type.TEXT, "Name of the landed bundle"),
     Column("bundle_digest", Type.TEXT, "sha256 of the bundle's manifest: which content these rows are from"),
     Column("run", Type.TEXT, "Path of the run inside the bundle; `.` is the bundle itself"),
 )
-_IS_SIMULATED = Column("is_simulated", Type.BOOLEAN, "Whether these are simulated and not measured")
 
 BUNDLES = Table(
     "raw_landing__bundles",
@@ -20,7 +19,7 @@ BUNDLES = Table(
     "if and only if its digest stands here as ingested.",
     key=("machine", "bundle"),
     columns=(
-        _MACHINE,
+        MACHINE,
         Column("bundle", Type.TEXT, "Name of the landed bundle"),
         Column("bundle_digest", Type.TEXT, "sha256 of the bundle's manifest"),
         Column("status", Type.TEXT, "What became of it", allowed=("ingested", "duplicate", "quarantined")),
@@ -31,7 +30,7 @@ BUNDLES = Table(
         Column("collected_at", Type.TIMESTAMP, "When it was measured (UTC)", nullable=True),
         Column("files_count", Type.INTEGER, "Files in the bundle", unit="count", minimum=0),
         Column("size_bytes", Type.INTEGER, "Size of all files together", unit="bytes", minimum=0),
-        _IS_SIMULATED,
+        IS_SIMULATED,
         Column("record_part", Type.TEXT, "Part of the record that holds its rows", nullable=True),
     ),
 )
@@ -70,7 +69,7 @@ TIMINGS = Table(
         Column("compiler", Type.TEXT, "Compiler, where the files say", nullable=True),
         Column("is_valid", Type.BOOLEAN, "Whether the row may be used"),
         Column("invalid_reason", Type.TEXT, "Why not", nullable=True),
-        _IS_SIMULATED,
+        IS_SIMULATED,
     ),
 )
 
@@ -93,7 +92,7 @@ RUNS = Table(
         Column("labels", Type.TEXT, "What else the files say of the run, as a JSON object of texts"),
         Column("format", Type.TEXT, "File format"),
         Column("collected_at", Type.TIMESTAMP, "When it was measured (UTC)"),
-        _IS_SIMULATED,
+        IS_SIMULATED,
     ),
 )
 
@@ -104,19 +103,13 @@ COUNTERS = Table(
     key=("machine", "bundle", "run", "counter"),
     columns=(
         *_ORIGIN,
-        Column("counter", Type.TEXT, "Name as the tool wrote it"),
-        Column("unit", Type.TEXT, "Unit as the tool wrote it; `count` where it wrote none"),
+        COUNTER,
+        UNIT,
         Column("value_sum", Type.REAL, "Sum over all ranks and threads; samples: the value as given"),
         Column("value_mean_over_ranks", Type.REAL, "The sum divided by the number of ranks"),
         Column("value_min", Type.REAL, "Smallest value of one rank and thread"),
         Column("value_max", Type.REAL, "Largest value of one rank and thread"),
-        Column(
-            "running_ratio",
-            Type.REAL,
-            "Share of the run in which a multiplexed counter was live",
-            nullable=True,
-            minimum=0,
-        ),
+        RUNNING_RATIO,
     ),
 )
 

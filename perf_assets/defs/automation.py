@@ -8,7 +8,7 @@ from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables import BUNDLES
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.storage.ingest import Pending, pending
+from perf_assets.storage.ingest import needs_work, pending
 from perf_assets.storage.lake import Lake, landed_digests
 from perf_assets.storage.quarantine import quarantine_strays
 from perf_assets.storage.record import MachineRecord
@@ -59,16 +59,12 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
 )
 def nightly_ingestion(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for a run of each machine with bundles that are not in its record, or a record that is not loaded."""
-    behind = [machine for machine in lake.lake().machines() if _why_behind(lake, machine)]
+    warehouse = lake.warehouse()
+    behind = [machine for machine in lake.lake().machines() if needs_work(lake.lake(), warehouse, machine)]
     if not behind:
         return dg.SkipReason("every landed bundle is in the record and in the warehouse")
     context.instance.add_dynamic_partitions(machines.name or "", behind)
     return [dg.RunRequest(partition_key=machine) for machine in behind]
-
-
-def _why_behind(lake: LakeResource, machine: str) -> bool:
-    todo: Pending = pending(lake.lake(), machine)
-    return bool(todo.bundles) or lake.warehouse().is_behind(machine)
 
 
 def _run_key(lake: Lake, machine: str, landed_digest: str) -> str:

@@ -15,6 +15,7 @@ from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
 from perf_assets.storage.quarantine import is_refused, quarantine, release
 from perf_assets.storage.record import Batch, MachineRecord
+from perf_assets.storage.warehouse import Warehouse
 
 _BUNDLES_PER_COMMIT = 1000
 _LOCK_WAIT_SECONDS = 600.0
@@ -80,6 +81,11 @@ def pending(lake: Lake, machine: str, *, reread: bool = False) -> Pending:
     }
     wanted = landed.keys() if reread else new | again
     return Pending([name for name in landed if name in wanted], len(new), len(landed))
+
+
+def needs_work(lake: Lake, warehouse: Warehouse, machine: str) -> bool:
+    """Whether something of a machine is not in its record, or its record is not in the warehouse."""
+    return bool(pending(lake, machine).bundles) or warehouse.is_behind(machine)
 
 
 def _is_unsettled(lake: Lake, folder: Path, row: Mapping[str, Any], held: Set[str]) -> bool:
