@@ -2,12 +2,13 @@
 
 import click
 
+from perf_assets.core.model_tables import RESULT_TABLES
 from perf_assets.core.tables import TABLES
 
 _INTRODUCTION = """\
 # Tables
 
-Made by `make docs` from `perf_assets/core/tables.py`; do not edit. Every asset of the same name is the table in
+Made by `make docs` from `perf_assets/core/*tables.py`; do not edit. Every asset of the same name is the table in
 `data_lake/warehouse.duckdb`. Units are in the column names where a column has one unit.
 """
 
@@ -15,4 +16,4 @@ Made by `make docs` from `perf_assets/core/tables.py`; do not edit. Every asset 
 @click.command()
 def command() -> None:
     """Print every table with its columns, units and keys, as Markdown."""
-    click.echo("\n".join([_INTRODUCTION, *(table.markdown() for table in TABLES)]), nl=False)
+    click.echo("\n".join([_INTRODUCTION, *(table.markdown() for table in (*TABLES, *RESULT_TABLES))]), nl=False)

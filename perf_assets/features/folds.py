@@ -38,16 +38,15 @@ def leave_one_application_out(samples: PairedSamples) -> Iterator[Fold]:
 
 def leave_one_machine_out(samples: PairedSamples) -> Iterator[Fold]:
     """A machine of which only the benchmark was run, as target from every other machine."""
-    machines = samples.training_machines
-    if len(machines) < 3:
-        raise BadInputError(
-            f"leaving one machine out needs 3 machines with application runs; there are {len(machines)}"
-        )
+    of_machine = samples.physical_machines
+    names = list(dict.fromkeys(of_machine[samples.training_machines].tolist()))
+    if len(names) < 3:
+        raise BadInputError(f"leaving one machine out needs 3 machines with application runs; there are {len(names)}")
     examples = samples.examples()
-    for machine in machines:
-        test = examples.where(np.asarray(examples.target == machine))
+    for name in names:
+        test = examples.where((of_machine[examples.target] == name) & (of_machine[examples.source] != name))
         if len(test):
-            yield Fold(samples.machines[machine], "machine", samples.hide_machine(int(machine)), test)
+            yield Fold(name, "machine", samples.hide_machine(int(np.flatnonzero(of_machine == name)[0])), test)
 
 
 PROTOCOLS: dict[str, Callable[[PairedSamples], Iterator[Fold]]] = {

@@ -11,6 +11,14 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
+HOST = " (host)"
+"""Ends the name of a machine with GPUs where programs run that do not use them: for those it is another machine."""
+
+
+def physical(machine: str) -> str:
+    """The machine that stands in the machine room."""
+    return machine.removesuffix(HOST)
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -49,6 +57,12 @@ class PairedSamples:
     """Machines x configurations: logarithm of the run time (of its unit, if that is not seconds)."""
     specification: Floats | None = None
     """Machines x properties, where a table of specifications was given."""
+    benchmark_settings: NDArray[np.str_] | None = None
+    """Of each benchmark configuration how it was run, where the benchmark is a suite whose kernels are the benchmark
+    applications: kernels of one setting form one row of the suite's results. Such kernels have no counters that
+    applications have."""
+    benchmark_only: Mask | None = None
+    """Machines that are known by their benchmark and never ran an application."""
     notes: tuple[str, ...] = ()
     """What a person should know about how the tables were read."""
 
@@ -67,17 +81,39 @@ class PairedSamples:
         return sorted(set(self.apps[~self.is_benchmark].tolist()))
 
     @cached_property
+    def physical_machines(self) -> NDArray[np.str_]:
+        """Of each machine, the one in the machine room."""
+        return np.array([physical(machine) for machine in self.machines])
+
+    @cached_property
     def training_machines(self) -> Indices:
         """Machines on which application runs can be seen."""
         return np.flatnonzero(np.isfinite(self.log_seconds[:, ~self.is_benchmark]).any(axis=1))
+
+    @cached_property
+    def encoder_machines(self) -> Indices:
+        """Machines whose benchmark an encoder may learn from: not those that are new when it is used."""
+        known = np.zeros(len(self.machines), bool) if self.benchmark_only is None else self.benchmark_only.copy()
+        known[self.training_machines] = True
+        return np.flatnonzero(known)
+
+    @cached_property
+    def learns_from_benchmark(self) -> bool:
+        """Whether benchmark rows have counters of the applications, so that they are training runs as well."""
+        of_benchmark, of_runs = (
+            np.isfinite(self.counters[:, rows]).any(axis=(0, 1)) for rows in (self.is_benchmark, ~self.is_benchmark)
+        )
+        return bool(np.any(of_benchmark & of_runs))
 
     def hide_application(self, app: str) -> "PairedSamples":
         """The same without the runs of an application."""
         return self._hide(np.ones((len(self.machines), 1), bool) & (self.apps == app)[None])
 
     def hide_machine(self, machine: int) -> "PairedSamples":
-        """The same without the application runs on a machine; its benchmark stays."""
-        return self._hide((np.arange(len(self.machines)) == machine)[:, None] & ~self.is_benchmark[None])
+        """The same without the application runs on a machine, with GPUs or without; its benchmark stays."""
+        hidden = self.physical_machines == physical(self.machines[machine])
+        shown = self if self.benchmark_only is None else replace(self, benchmark_only=self.benchmark_only & ~hidden)
+        return shown._hide(hidden[:, None] & ~self.is_benchmark[None])
 
     def examples(self, *, with_benchmark: bool = False) -> Examples:
         """All ordered pairs of machines whose application runs can be seen, with every configuration that ran on both.

@@ -97,8 +97,8 @@ class AmmEncoder:
 
     def machine_models(self, samples: PairedSamples) -> Floats:
         """Machines x width, for all machines whose benchmark is there, seen in training or not."""
-        rows = samples.benchmark_rows()
-        embedded = {name: self._embed(samples, index, rows) for index, name in enumerate(samples.machines)}
+        rows = benchmark_results(samples)
+        embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
         found = machine_models(embedded, self.options, self.fleet_max)
         return np.stack([found[name] for name in samples.machines])
 
@@ -111,7 +111,7 @@ class AmmEncoder:
             "reference": self.reference,
         }
         weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
-        archive.save(path, description, {"mean": self.scaler.mean, "spread": self.scaler.spread, **weights})
+        archive.save(path, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "AmmEncoder":
@@ -120,15 +120,15 @@ class AmmEncoder:
         start = "embedding."
         weights = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
         return cls(
-            Scaler(arrays["mean"], arrays["spread"]),
+            Scaler.from_arrays(arrays),
             restore_embedding(description["embedding"], weights),
             AmmOptions(**description["options"]),
             float(description["fleet_max"]),
             description["reference"],
         )
 
-    def _embed(self, samples: PairedSamples, machine: int, rows: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> Floats:
-        return self.embedding.transform(self.scaler.transform(_benchmark_inputs(samples, machine, rows)))
+    def _embed(self, rows: Floats) -> Floats:
+        return self.embedding.transform(self.scaler.transform(rows))
 
 
 def fit_encoder(
@@ -139,27 +139,53 @@ def fit_encoder(
     reference: str | None = None,
     seed: int = 0,
 ) -> AmmEncoder:
-    """Train on the benchmark rows of the training machines; target: log(time / time on the reference machine).
+    """Train on the benchmark rows of the known machines; target: log(time / time on the reference machine).
 
-    A benchmark row is described by its counters and its time. Every row ran on every machine, so the reference
-    exists for all, and the unsupervised pretraining that the method has for the other case is not needed here.
+    Every row ran on every machine, so the reference exists for all, and the unsupervised pretraining that the method
+    has for the other case is not needed here.
     """
     options = options or AmmOptions()
-    machines = samples.training_machines
     if not samples.is_benchmark.any():
         raise BadInputError("an AMM needs benchmark rows: name the benchmark applications")
-    reference = reference or samples.machines[machines[0]]
-    rows = samples.benchmark_rows()
-    inputs = np.concatenate([_benchmark_inputs(samples, machine, rows) for machine in machines])
-    ratios = samples.benchmark_log_ratios(rows)[samples.machines.index(reference), machines]
+    machines = samples.encoder_machines
+    reference = reference or samples.machines[samples.training_machines[0]]
+    rows = benchmark_results(samples)
+    ratios = _log_times(samples)
+    ratios = (ratios - ratios[samples.machines.index(reference)])[machines]
+    inputs = np.concatenate(list(rows[machines]))
     scaler = Scaler.fit(inputs)
-    fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), ratios.reshape(-1, 1))
+    fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
     encoder = AmmEncoder(scaler, fitted, options, 0.0, reference)
-    vectors = [adjust(combine(encoder._embed(samples, m, rows), options.weighting)) for m in machines]
+    vectors = [adjust(combine(encoder._embed(rows[m]), options.weighting)) for m in machines]
     return AmmEncoder(scaler, fitted, options, float(np.max(vectors)), reference)
 
 
-def _benchmark_inputs(
-    samples: PairedSamples, machine: int, rows: "np.ndarray[tuple[int], np.dtype[np.intp]]"
-) -> Floats:
-    return np.column_stack([samples.counters[machine, rows], samples.log_seconds[machine, rows]])
+def benchmark_results(samples: PairedSamples) -> Floats:
+    """Machines x benchmark rows x columns.
+
+    Where the benchmark is a suite, a row is one setting of it and has the times of all its kernels; otherwise a row
+    is one configuration with its counters and its time.
+    """
+    if samples.benchmark_settings is not None:
+        return np.exp(_kernel_log_times(samples))
+    rows = samples.benchmark_rows()
+    return np.concatenate([samples.counters[:, rows], samples.log_seconds[:, rows, None]], axis=2)
+
+
+def _log_times(samples: PairedSamples) -> Floats:
+    """Machines x benchmark rows x log times; what no machine has is as the row's mean."""
+    if samples.benchmark_settings is None:
+        return samples.log_seconds[:, samples.benchmark_rows(), None]
+    times = _kernel_log_times(samples)
+    return np.where(np.isnan(times), np.nanmean(times, axis=2, keepdims=True), times)
+
+
+def _kernel_log_times(samples: PairedSamples) -> Floats:
+    """Machines x settings x kernels, NaN where a kernel was not run in a setting."""
+    assert samples.benchmark_settings is not None
+    rows = np.flatnonzero(samples.is_benchmark)
+    settings, of_row = np.unique(samples.benchmark_settings[rows], return_inverse=True)
+    kernels, kernel_of_row = np.unique(samples.apps[rows], return_inverse=True)
+    times = np.full((len(samples.machines), len(settings), len(kernels)), np.nan)
+    times[:, of_row, kernel_of_row] = samples.log_seconds[:, rows]
+    return times

@@ -1,24 +1,26 @@
 """Trees that learn how far a run departs from the mean benchmark ratio of a pair of machines.
 
 Without an anchor a tree can only repeat ratios it has seen; with it, an unseen pair starts from its own measured
-ratio. Benchmark rows are training runs as well, and every application counts the same.
+ratio. Benchmark rows are training runs as well where they have counters, and every application counts the same.
 """
+
+from pathlib import Path
 
 import numpy as np
 
 from perf_assets.features.paired import Examples, Floats, PairedSamples, balanced_weights
 from perf_assets.features.scaling import Scaler, fit_scaler
-from perf_assets.models.downstream import MOST_EXAMPLES, Regressor, make_regressor
+from perf_assets.models import archive
+from perf_assets.models.downstream import MOST_EXAMPLES, Regressor, load_regressor, make_regressor
 from perf_assets.models.relative_amm import RelativeAmm
 
-_ROWS_PER_BENCHMARK = 24
+_FILE = "anchored.npz"
 
 
 class AnchoredTrees:
-    """Downstream trees on counters and the relative AMM, and on both machines' specification where it is known."""
+    """XGBoost on counters and the relative AMM, and on both machines' specification where it is known."""
 
-    def __init__(self, downstream: str = "xgboost", seed: int = 0, *, with_specification: bool = False) -> None:
-        self._downstream = downstream
+    def __init__(self, seed: int = 0, *, with_specification: bool = False) -> None:
         self._seed = seed
         self._with_specification = with_specification
         self._scaler: Scaler
@@ -28,11 +30,11 @@ class AnchoredTrees:
     def fit(self, samples: PairedSamples) -> "AnchoredTrees":
         """Learn from everything that can be seen."""
         self._scaler = fit_scaler(samples, with_benchmark=True)
-        self._machine = RelativeAmm.fit(samples, samples.benchmark_rows(_ROWS_PER_BENCHMARK))
-        examples = samples.examples(with_benchmark=True).at_most(MOST_EXAMPLES, self._seed)
+        self._machine = RelativeAmm.fit(samples)
+        examples = samples.examples(with_benchmark=samples.learns_from_benchmark).at_most(MOST_EXAMPLES, self._seed)
         weights = balanced_weights(samples, examples)
         departure = samples.log_relative_time(examples) - self._anchor(samples, examples)
-        self._trees = make_regressor(self._downstream, self._seed)
+        self._trees = make_regressor("xgboost", self._seed)
         self._trees.fit(self._columns(samples, examples), departure, weights)
         return self
 
@@ -40,9 +42,23 @@ class AnchoredTrees:
         """Log relative times."""
         return self._trees.predict(self._columns(samples, examples)) + self._anchor(samples, examples)
 
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        self._trees.save(folder)
+        description = {"seed": self._seed, "with_specification": self._with_specification}
+        archive.save(folder / _FILE, description, {**self._scaler.arrays(), **self._machine.arrays()})
+
+    @classmethod
+    def load(cls, folder: Path) -> "AnchoredTrees":
+        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        description, arrays = archive.load(folder / _FILE)
+        model = cls(description["seed"], with_specification=description["with_specification"])
+        model._scaler, model._machine = Scaler.from_arrays(arrays), RelativeAmm.from_arrays(arrays)
+        model._trees = load_regressor(folder)
+        return model
+
     def _anchor(self, samples: PairedSamples, examples: Examples) -> Floats:
-        means = samples.benchmark_log_ratios(self._machine.rows).mean(axis=2)
-        return np.asarray(means[examples.source, examples.target])
+        return np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
 
     def _columns(self, samples: PairedSamples, examples: Examples) -> Floats:
         parts = [

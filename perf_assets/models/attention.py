@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from perf_assets.features.paired import Examples, Floats, Indices, Mask, PairedSamples, balanced_weights
 from perf_assets.features.scaling import Scaler, fit_scaler
 from perf_assets.models import archive
-from perf_assets.models.relative_amm import RelativeAmm
+from perf_assets.models.relative_amm import ROWS_PER_BENCHMARK, RelativeAmm
 from perf_assets.models.threads import keep_torch_in_budget
+
+_FILE = "attention.npz"
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,6 @@ class AttentionSettings:
     huber: float = 0.1
     members: int = 4
     """Nets of the ensemble; they differ in their seed."""
-    rows_per_benchmark: int = 24
-    learn_from_benchmark: bool = True
-    """Whether benchmark rows are also training runs: they show what attending to oneself means."""
 
 
 class _Net(nn.Module):
@@ -86,14 +85,12 @@ class BenchmarkAttention:
         self._nets: list[_Net] = []
         self._scaler: Scaler
         self._machine: RelativeAmm
-        self._rows: Indices
 
     def fit(self, samples: PairedSamples) -> "BenchmarkAttention":
         """Learn from everything that can be seen in `samples`."""
         keep_torch_in_budget()
-        self._rows = samples.benchmark_rows(self.settings.rows_per_benchmark)
-        self._scaler = fit_scaler(samples, with_benchmark=self.settings.learn_from_benchmark)
-        self._machine = RelativeAmm.fit(samples, self._rows)
+        self._scaler = fit_scaler(samples, with_benchmark=True)
+        self._machine = RelativeAmm.fit(samples)
         self._nets = [
             self._fit_net(samples, self.seed * self.settings.members + m) for m in range(self.settings.members)
         ]
@@ -105,42 +102,45 @@ class BenchmarkAttention:
 
     def predict_members(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Members x examples: their spread says how sure the ensemble is."""
-        runs, context = self._runs(samples), self._context(samples)
-        with torch.no_grad():
-            found = [net(runs, *context).numpy() for net in self._nets]
-        return np.stack([np.asarray(f[examples.source, examples.row, examples.target], float) for f in found])
+        context = self._context(samples)
+        predicted = np.empty((len(self._nets), len(examples)))
+        for source in np.unique(examples.source):
+            chosen = np.flatnonzero(examples.source == source)
+            rows, of_example = np.unique(examples.row[chosen], return_inverse=True)
+            runs = self._tensor(samples.counters[source : source + 1, rows])
+            with torch.no_grad():
+                found = [net(runs, *(part[source : source + 1] for part in context))[0].numpy() for net in self._nets]
+            predicted[:, chosen] = np.stack(found)[:, of_example, examples.target[chosen]]
+        return predicted
 
     def weights(self, samples: PairedSamples, machine: int) -> Floats:
         """Configurations x benchmark rows: how much a run, measured on `machine`, behaves like each of them."""
-        runs, (benchmark, *_) = self._runs(samples), self._context(samples)
-        only = slice(machine, machine + 1)
+        runs, benchmark = self._tensor(samples.counters[machine : machine + 1]), self._context(samples)[0]
         with torch.no_grad():
-            found = [net.weights(runs[only], benchmark[only])[0].numpy() for net in self._nets]
+            found = [net.weights(runs, benchmark[machine : machine + 1])[0].numpy() for net in self._nets]
         return np.asarray(np.mean(found, axis=0), float)
 
-    def behaves_like(self, samples: PairedSamples, machine: int) -> list[dict[str, float]]:
-        """Of every configuration: share of attention by benchmark application."""
+    def behaves_like(self, samples: PairedSamples, machine: int) -> tuple[list[str], Floats]:
+        """Benchmark applications, and configurations x share of attention that each of them gets."""
         weights = self.weights(samples, machine)
-        apps = samples.apps[self._rows]
+        apps = samples.apps[samples.benchmark_rows(ROWS_PER_BENCHMARK)]
         names = sorted(set(apps.tolist()))
-        shares = np.stack([weights[:, apps == name].sum(axis=1) for name in names], axis=1)
-        return [dict(zip(names, map(float, row), strict=True)) for row in shares]
+        return names, np.stack([weights[:, apps == name].sum(axis=1) for name in names], axis=1)
 
-    def save(self, path: Path) -> None:
-        """Store without pickle."""
-        arrays: dict[str, NDArray[Any]] = {"rows": self._rows, **self._machine.arrays()}
-        arrays |= {"mean": self._scaler.mean, "spread": self._scaler.spread}
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays: dict[str, NDArray[Any]] = {**self._machine.arrays(), **self._scaler.arrays()}
         for member, net in enumerate(self._nets):
             arrays |= {f"net{member}.{name}": tensor.numpy() for name, tensor in net.state_dict().items()}
-        archive.save(path, {"settings": vars(self.settings), "seed": self.seed}, arrays)
+        archive.save(folder / _FILE, {"settings": vars(self.settings), "seed": self.seed}, arrays)
 
     @classmethod
-    def load(cls, path: Path) -> "BenchmarkAttention":
+    def load(cls, folder: Path) -> "BenchmarkAttention":
         """A saved one. The samples it is used on must have the same counters and benchmark rows."""
-        description, arrays = archive.load(path)
+        description, arrays = archive.load(folder / _FILE)
         model = cls(AttentionSettings(**description["settings"]), description["seed"])
-        model._rows = arrays["rows"]
-        model._scaler = Scaler(arrays["mean"], arrays["spread"])
+        model._scaler = Scaler.from_arrays(arrays)
         model._machine = RelativeAmm.from_arrays(arrays)
         for member in range(model.settings.members):
             net = _Net(len(model._scaler.mean), model._machine.width + 1, model.settings)
@@ -151,23 +151,22 @@ class BenchmarkAttention:
             model._nets.append(net.eval())
         return model
 
-    def _runs(self, samples: PairedSamples) -> Tensor:
-        return torch.tensor(self._scaler.transform(samples.counters), dtype=torch.float32)
+    def _tensor(self, counters: Floats) -> Tensor:
+        return torch.tensor(self._scaler.transform(counters), dtype=torch.float32)
 
     def _context(self, samples: PairedSamples) -> tuple[Tensor, Tensor, Tensor]:
         """Benchmark counters, log ratios and pair vectors of all machines."""
-        benchmark = self._scaler.transform(samples.counters[:, self._rows])
+        ratios = self._machine.ratios(samples)
+        benchmark = self._tensor(samples.counters[:, samples.benchmark_rows(ROWS_PER_BENCHMARK)])
         vectors = self._machine.vectors(samples)
         vectors = 0.3 * np.concatenate([vectors, np.ones((*vectors.shape[:2], 1))], axis=2)
-        ratios = samples.benchmark_log_ratios(self._rows)
-        first, second, third = (torch.tensor(v, dtype=torch.float32) for v in (benchmark, ratios, vectors))
-        return first, second, third
+        return benchmark, torch.tensor(ratios, dtype=torch.float32), torch.tensor(vectors, dtype=torch.float32)
 
     def _fit_net(self, samples: PairedSamples, seed: int) -> _Net:
         torch.manual_seed(seed)
         generator = np.random.default_rng(seed)
         machines = samples.training_machines
-        runs = self._runs(samples)[machines]
+        runs = self._tensor(samples.counters[machines])
         benchmark, ratios, vectors = self._context(samples)
         pick = np.ix_(machines, machines)
         context = (benchmark[machines], ratios[pick], vectors[pick])
@@ -197,7 +196,7 @@ class BenchmarkAttention:
 
     def _training_runs(self, samples: PairedSamples, machines: Indices) -> tuple[Floats, Tensor, Tensor]:
         """Chance to be drawn of each configuration, targets (source x configuration x target), and which are known."""
-        examples = samples.examples(with_benchmark=self.settings.learn_from_benchmark)
+        examples = samples.examples(with_benchmark=samples.learns_from_benchmark)
         chance = np.bincount(examples.row, balanced_weights(samples, examples), len(samples.configurations))
         times = samples.log_seconds[machines]
         wanted = times.T[None, :, :] - times[:, :, None]

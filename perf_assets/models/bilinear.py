@@ -7,13 +7,17 @@ pair. B is found by ridge regression. Because the features are a Kronecker produ
 small products over machines, and fitting takes a fraction of a second.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
 from perf_assets.features.paired import Examples, Floats, PairedSamples, balanced_weights
 from perf_assets.features.scaling import Scaler, fit_scaler
+from perf_assets.models import archive
 from perf_assets.models.relative_amm import RelativeAmm
+
+_FILE = "bilinear.npz"
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,6 @@ class BilinearSettings:
     """Width of a basis function; 1 is the distance of two runs whose counters all differ by one spread."""
     penalty: float = 1e-4
     width: int = 5
-    rows_per_benchmark: int = 24
 
 
 class BilinearModel:
@@ -42,13 +45,13 @@ class BilinearModel:
 
     def fit(self, samples: PairedSamples) -> "BilinearModel":
         """Learn from all visible runs, those of the benchmark among them; every application counts the same."""
-        rows = samples.benchmark_rows(self.settings.rows_per_benchmark)
-        self._machine = RelativeAmm.fit(samples, rows, self.settings.width)
+        self._machine = RelativeAmm.fit(samples, self.settings.width)
         self._scaler = fit_scaler(samples, with_benchmark=True)
-        examples = samples.examples(with_benchmark=True)
+        examples = samples.examples(with_benchmark=samples.learns_from_benchmark)
         weights = balanced_weights(samples, examples)
         self._choose_landmarks(samples, examples, weights)
-        residual = samples.log_relative_time(examples) - self._anchor(samples)[examples.source, examples.target]
+        anchor = self._machine.anchor(samples)[examples.source, examples.target]
+        residual = samples.log_relative_time(examples) - anchor
         vectors = self._vectors(samples)
         functions = {s: self._functions(samples.counters[s]) for s in samples.training_machines}
         count, width = len(self._landmarks) + 1, self._machine.width
@@ -75,11 +78,23 @@ class BilinearModel:
             effects[source, rows] = self._functions(samples.counters[source, rows]) @ self._effect
         pairs = self._vectors(samples)[examples.source, examples.target]
         found: Floats = np.sum(effects[examples.source, examples.row] * pairs, axis=1)
-        return found + self._anchor(samples)[examples.source, examples.target]
+        return found + np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
 
-    def _anchor(self, samples: PairedSamples) -> Floats:
-        """Source x target: mean benchmark log ratio, from which deviations are learned."""
-        return np.asarray(samples.benchmark_log_ratios(self._machine.rows).mean(axis=2))
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        own = {"landmarks": self._landmarks, "whiten": self._whiten, "effect": self._effect}
+        description = {"settings": asdict(self.settings), "seed": self.seed}
+        archive.save(folder / _FILE, description, {**own, **self._scaler.arrays(), **self._machine.arrays()})
+
+    @classmethod
+    def load(cls, folder: Path) -> "BilinearModel":
+        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        description, arrays = archive.load(folder / _FILE)
+        model = cls(BilinearSettings(**description["settings"]), description["seed"])
+        model._landmarks, model._whiten, model._effect = arrays["landmarks"], arrays["whiten"], arrays["effect"]
+        model._scaler, model._machine = Scaler.from_arrays(arrays), RelativeAmm.from_arrays(arrays)
+        return model
 
     def _vectors(self, samples: PairedSamples) -> Floats:
         return self._machine.vectors(samples) / self._machine.scale

@@ -3,16 +3,21 @@
     log t_T(b) = a + sum_m w_m log t_m(b)        fitted on benchmark rows b, ridge regression
     log t_T(x) = a + sum_m w_m log t_m(x)        for a run x of an application
 
-The fleet knows how long x took on the machines m where it ran. Where it did not run on one of them, that time is
-predicted from the run on the source machine by the bilinear model; counters are needed for nothing else.
+The machines m are those where the fleet has run x, the source always among them. A run that only the source knows
+changes by the bilinear model: one machine alone is no mixture.
 """
+
+from pathlib import Path
 
 import numpy as np
 
 from perf_assets.features.paired import Examples, Floats, Indices, PairedSamples
+from perf_assets.models import archive
 from perf_assets.models.bilinear import BilinearModel
 
-_PENALTY = 1e-3
+_FILE = "mixture.npz"
+_PENALTIES = (1e-3, 1e-2)
+"""Of which the one is taken that would have been best for the machines that are known."""
 _LEVEL = 3.0
 """The level a is a free shift of all times: it is penalised a ninth as much as the weights."""
 
@@ -22,52 +27,97 @@ class MachineMixture:
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
-        self._machines: Indices
-        self._log_seconds: Floats
-        self._bilinear: BilinearModel
+        self._machines: tuple[str, ...] = ()
+        self._times: dict[str, Floats] = {}
+        self.bilinear: BilinearModel
+        """Predicts runs that only the source knows."""
+        self._penalty = _PENALTIES[0]
 
     def fit(self, samples: PairedSamples) -> "MachineMixture":
-        """Keep the times that can be seen, and a model for those that cannot."""
-        self._machines = samples.training_machines
-        self._log_seconds = samples.log_seconds[self._machines]
-        self._bilinear = BilinearModel(seed=self._seed).fit(samples)
+        """Keep the times that can be seen, and a model for runs that were seen nowhere else."""
+        self._machines = tuple(samples.machines[m] for m in samples.training_machines)
+        times = samples.log_seconds[samples.training_machines].T
+        known = np.isfinite(times).any(axis=1) & ~samples.is_benchmark
+        self._times = {samples.configurations[row]: times[row] for row in np.flatnonzero(known)}
+        self.bilinear = BilinearModel(seed=self._seed).fit(samples)
+        self._penalty = min(_PENALTIES, key=lambda penalty: self._error(samples, times[known], penalty))
         return self
 
-    def weights(self, samples: PairedSamples, target: int) -> tuple[Floats, float]:
-        """Weight of each training machine in `target`, and the level a. A training machine is itself."""
-        if target in self._machines:
-            return (self._machines == target).astype(float), 0.0
-        rows = samples.benchmark_rows()
-        known, wanted = samples.log_seconds[self._machines][:, rows].T, samples.log_seconds[target, rows]
-        mean = known.mean(axis=1)
-        inputs = np.column_stack([known - mean[:, None], np.full(len(rows), _LEVEL)])
-        _, of_row, counts = np.unique(samples.apps[rows], return_inverse=True, return_counts=True)
-        importance = 1.0 / (len(counts) * counts[of_row])
-        gram = (inputs * importance[:, None]).T @ inputs + _PENALTY * np.eye(inputs.shape[1])
-        found = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
-        # Weights act on deviations from the mean machine, so what they lack to 1 is spread over all.
-        mixture = found[:-1] + (1 - found[:-1].sum()) / len(self._machines)
-        return np.asarray(mixture), float(_LEVEL * found[-1])
+    def _error(self, samples: PairedSamples, times: Floats, penalty: float) -> float:
+        """Median absolute log error when each known machine is a mixture of the others."""
+        self._penalty = penalty
+        errors = []
+        for position, name in enumerate(self._machines):
+            wanted = np.isfinite(times[:, position])
+            others = np.isfinite(times) & (np.arange(len(self._machines)) != position)
+            for pattern in np.unique(others[wanted & (others.sum(axis=1) > 1)], axis=0):
+                chosen = wanted & (others == pattern).all(axis=1)
+                machines = np.flatnonzero(pattern)
+                mixture, level = self.weights(samples, samples.machines.index(name), machines)
+                errors.append(np.abs(times[np.ix_(chosen, machines)] @ mixture + level - times[chosen, position]))
+        return float(np.median(np.concatenate(errors))) if errors else 0.0
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
-        ratios = self._ratios_to_known(samples, examples)
-        predicted = np.empty(len(examples))
-        for target in np.unique(examples.target):
-            chosen = examples.target == target
-            mixture, level = self.weights(samples, int(target))
-            predicted[chosen] = ratios[chosen] @ mixture + level
+        predicted = self.bilinear.predict(samples, examples)
+        known, source_times = self._known_times(samples, examples)
+        has_run = np.isfinite(known)
+        questions = np.column_stack([examples.target, has_run])
+        for question in np.unique(questions[has_run.sum(axis=1) > 1], axis=0):
+            chosen = (questions == question).all(axis=1)
+            machines = np.flatnonzero(question[1:])
+            mixture, level = self.weights(samples, int(question[0]), machines)
+            predicted[chosen] = known[np.ix_(chosen, machines)] @ mixture + level - source_times[chosen]
         return predicted
 
-    def _ratios_to_known(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Examples x training machines: log(time there / time on the source), measured where the run is known."""
-        of_source = np.full((len(samples.machines), self._log_seconds.shape[1]), np.nan)
-        of_source[self._machines] = self._log_seconds
-        ratios = self._log_seconds[:, examples.row].T - of_source[examples.source, examples.row][:, None]
-        for position, machine in enumerate(self._machines):
-            unknown = np.isnan(ratios[:, position])
-            if unknown.any():
-                asked = examples.where(unknown)
-                there = Examples(asked.source, np.full(len(asked), machine, np.intp), asked.row)
-                ratios[unknown, position] = self._bilinear.predict(samples, there)
-        return np.asarray(ratios)
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        self.bilinear.save(folder)
+        description = {"seed": self._seed, "machines": self._machines, "configurations": list(self._times)}
+        times = np.array(list(self._times.values())).reshape(len(self._times), len(self._machines))
+        archive.save(folder / _FILE, description, {"times": times, "penalty": np.array(self._penalty)})
+
+    @classmethod
+    def load(cls, folder: Path) -> "MachineMixture":
+        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        description, arrays = archive.load(folder / _FILE)
+        model = cls(description["seed"])
+        model._machines = tuple(description["machines"])
+        model._times = dict(zip(description["configurations"], arrays["times"], strict=True))
+        model._penalty = float(arrays["penalty"])
+        model.bilinear = BilinearModel.load(folder)
+        return model
+
+    def _known_times(self, samples: PairedSamples, examples: Examples) -> tuple[Floats, Floats]:
+        """Log times of each example's run: examples x training machines, NaN where it did not run; on the source."""
+        nowhere = np.full(len(self._machines), np.nan)
+        known = np.stack([self._times.get(samples.configurations[row], nowhere) for row in examples.row])
+        source_times = samples.log_seconds[examples.source, examples.row]
+        position = {name: index for index, name in enumerate(self._machines)}
+        of_source = np.array([position.get(samples.machines[source], -1) for source in examples.source])
+        here = np.flatnonzero(of_source >= 0)
+        # The run that is asked about is measured on its source, whether or not it was there in training.
+        known[here, of_source[here]] = source_times[here]
+        return known, source_times
+
+    def weights(self, samples: PairedSamples, target: int, machines: Indices) -> tuple[Floats, float]:
+        """Weights of some training machines (by position) in the target, and the level a. A machine is itself."""
+        names = [self._machines[machine] for machine in machines]
+        if samples.machines[target] in names:
+            return np.array([name == samples.machines[target] for name in names], float), 0.0
+        rows = samples.benchmark_rows()
+        known = samples.log_seconds[[samples.machines.index(name) for name in names]][:, rows].T
+        wanted = samples.log_seconds[target, rows]
+        mean = known.mean(axis=1)
+        inputs = np.column_stack([known - mean[:, None], np.full(len(rows), _LEVEL)])
+        importance = _each_application_equal(samples, rows)
+        gram = (inputs * importance[:, None]).T @ inputs + self._penalty * np.eye(inputs.shape[1])
+        found = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
+        # Weights act on deviations from the mean machine, so what they lack to 1 is spread over all.
+        mixture = found[:-1] + (1 - found[:-1].sum()) / len(names)
+        return np.asarray(mixture), float(_LEVEL * found[-1])
+
+
+def _each_application_equal(samples: PairedSamples, rows: Indices) -> Floats:
+    _, of_row, counts = np.unique(samples.apps[rows], return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / (len(counts) * counts[of_row]))

@@ -13,7 +13,8 @@ from perf_assets.models.anchored import AnchoredTrees
 from perf_assets.models.attention import BenchmarkAttention
 from perf_assets.models.bilinear import BilinearModel
 from perf_assets.models.blend import fit_blend
-from perf_assets.models.downstream import DOWNSTREAM, MOST_EXAMPLES, make_regressor
+from perf_assets.models.described_trees import DescribedTrees
+from perf_assets.models.downstream import DOWNSTREAM
 from perf_assets.models.machine_mixture import MachineMixture
 
 Fitted = TypeVar("Fitted")
@@ -26,14 +27,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "embedding_amm": ("embedding", "published_amm"),
     "raw_amm": ("counters", "published_amm"),
     "raw_relative_amm": ("counters", "relative_amm"),
-}
-_MAKERS: dict[str, inputs.Part] = {
-    "counters": inputs.counters,
-    "one_hot": inputs.one_hot,
-    "specification": inputs.specification,
-    "embedding": inputs.embedding(),
-    "published_amm": inputs.published_amm(),
-    "relative_amm": inputs.relative_amm,
 }
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
 _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark")
@@ -76,18 +69,11 @@ class Workshop:
         return self._fit_trees(_PARTS[described], downstream, samples)
 
     def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> Predictor:
-        fitted = [self._part(part, samples) for part in parts]
+        fitted = {name: self._part(name, samples) for name in parts}
+        return DescribedTrees.fit(samples, fitted, downstream, self.seed)
 
-        def columns(data: PairedSamples, examples: Examples) -> Floats:
-            return np.hstack([part(data, examples) for part in fitted])
-
-        examples = samples.examples().at_most(MOST_EXAMPLES, self.seed)
-        trees = make_regressor(downstream, self.seed)
-        trees.fit(columns(samples, examples), samples.log_relative_time(examples))
-        return _Trees(columns, trees.predict)
-
-    def _part(self, name: str, samples: PairedSamples) -> inputs.Columns:
-        return self._once(f"part {name}", samples, lambda: _MAKERS[name](samples, self.seed))
+    def _part(self, name: str, samples: PairedSamples) -> inputs.Part:
+        return self._once(f"part {name}", samples, lambda: inputs.FIT[name](samples, self.seed))
 
     def _fit_best(self, samples: PairedSamples, unseen: Unseen) -> Predictor:
         names = best_components(samples, unseen)
@@ -106,15 +92,6 @@ class _BenchmarkMean:
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         means = samples.benchmark_log_ratios(samples.benchmark_rows()).mean(axis=2)
         return np.asarray(means[examples.source, examples.target])
-
-
-class _Trees:
-    def __init__(self, columns: inputs.Columns, predict: Callable[[Floats], Floats]) -> None:
-        self._columns = columns
-        self._predict = predict
-
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        return self._predict(self._columns(samples, examples))
 
 
 def default_methods(samples: PairedSamples, downstream: Iterable[str] = ("xgboost",)) -> list[str]:

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from pathlib import Path
+
 import duckdb
+import pyarrow.parquet as pq
 
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.schema import Derivation, Table
@@ -86,6 +89,21 @@ def derived(machine: str) -> str:
 def _set_state(connection: duckdb.DuckDBPyConnection, name: str, digest: str) -> None:
     connection.execute(f"DELETE FROM {STATE} WHERE machine = ?", [name])
     connection.execute(f"INSERT INTO {STATE} VALUES (?, ?)", [name, digest])
+
+
+def load_results(connection: duckdb.DuckDBPyConnection, record: Path, table: Table) -> None:
+    """Make a table that models make anew from its files, those that have the columns it has today."""
+    wanted = set(table.column_names())
+    files = [
+        str(file)
+        for file in sorted((record / table.name).rglob("*.parquet"))
+        if set(pq.read_schema(file).names) == wanted and not file.name.startswith(".")
+    ]
+    connection.execute(f'DROP TABLE IF EXISTS "{table.name}"')
+    connection.execute(table.ddl())
+    if files:
+        rows = "SELECT * FROM read_parquet(?, hive_partitioning = false, union_by_name = true)"
+        connection.execute(f'INSERT INTO "{table.name}" BY NAME {rows}', [files])
 
 
 def row_counts(connection: duckdb.DuckDBPyConnection, machine: str | None = None) -> dict[str, int]:

@@ -14,6 +14,7 @@ import duckdb
 
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.manifest import digest_of
+from perf_assets.core.model_tables import RESULT_TABLES
 from perf_assets.core.schema import Table
 from perf_assets.core.tables import BUNDLES, RAW_TABLES, TABLES, vocabulary_digest
 from perf_assets.storage.files import exclusive, publish
@@ -27,6 +28,7 @@ from perf_assets.storage.loading import (
     derive,
     derived,
     load,
+    load_results,
     nothing_follows,
     row_counts,
 )
@@ -89,6 +91,13 @@ class Warehouse:
         """Make the warehouse anew from the record alone; rows by table."""
         with self._writing():
             return self._repeat(self._build)
+
+    def load_results(self, table: Table) -> None:
+        """Bring a table that models make to what is stored of it, in one transaction."""
+        if not self._lake.warehouse.is_file():
+            raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
+        with self._writing(), self._transaction() as connection:
+            load_results(connection, self._lake.record, table)
 
     def is_behind(self, machine: str) -> bool:
         """Whether a machine's record is newer than what is loaded, or what follows from it is not made yet."""
@@ -198,6 +207,8 @@ class Warehouse:
                 load(connection, MachineRecord(self._lake.record, machine), machine)
             for machine in self._lake.machines():
                 derive(connection, machine, self._derive)
+            for table in RESULT_TABLES:
+                load_results(connection, self._lake.record, table)
             connection.commit()
             counts = row_counts(connection)
         finally:

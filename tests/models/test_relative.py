@@ -99,11 +99,11 @@ def test_caution_is_learned_where_machines_differ_much() -> None:
 def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> None:
     fold = list(leave_one_machine_out(samples))[3]
     fitted = MachineMixture().fit(fold.train)
-    weights, _ = fitted.weights(samples, 3)
+    weights, _ = fitted.weights(samples, 3, np.arange(4))
     assert weights.sum() == pytest.approx(1.0)
     error = np.abs(fitted.predict(samples, fold.test) - samples.log_relative_time(fold.test))
     assert error.mean() < 0.03
-    assert fitted.weights(samples, 1)[0] == pytest.approx([0, 1, 0, 0])
+    assert fitted.weights(samples, 1, np.arange(4))[0] == pytest.approx([0, 1, 0, 0])
     unknown = fold.train.hide_application("fft")
     test = fold.test.where(samples.apps[fold.test.row] == "fft")
     imputed = MachineMixture().fit(unknown).predict(samples, test)

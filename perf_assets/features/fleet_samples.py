@@ -1,0 +1,186 @@
+"""Tables of the warehouse to aligned samples: application runs beside RAJAPerf, which describes every machine."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from perf_assets.core.canonical import XAMM_FEATURES
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.run_tables import CONFIGURATION, FEATURES
+from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.features.paired import HOST, Floats, Mask, PairedSamples, physical
+from perf_assets.features.pairing import with_specification
+
+RUN_COLUMNS = (
+    *(feature.name for feature in XAMM_FEATURES),
+    "ranks",
+    "threads",
+    "wall_seconds",
+)
+"""What is known of an application run on its source machine: the features of xAMM, and its configuration."""
+KERNEL_COLUMNS = ("bytes_per_rep", "flops_per_rep", "seconds_per_rep", "is_core", "is_share")
+"""What is known of a kernel run."""
+PLACEMENTS = ("core", "share")
+"""What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
+GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
+
+RUNS_QUERY = f"""
+    SELECT machine, {", ".join(CONFIGURATION)}, coalesce(gpus, 0) AS gpus, wall_seconds,
+        {", ".join(feature.name for feature in XAMM_FEATURES)}
+    FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL ORDER BY ALL
+"""
+KERNELS_QUERY = f"""
+    WITH placed AS (
+        SELECT machine, kernel, problem_size, variant, tuning, bytes_per_rep, flops_per_rep,
+            CASE WHEN variant LIKE '%Seq%' THEN 'core'
+                 WHEN variant LIKE '%OpenMP' THEN 'busy_core'
+                 WHEN regexp_matches(variant, 'CUDA|HIP|SYCL|OpenMPTarget') THEN 'device' END AS placement,
+            seconds_per_rep * CASE WHEN variant LIKE '%OpenMP' THEN threads ELSE 1 END AS seconds_per_rep,
+            coalesce(threads, 0) AS threads, max(coalesce(threads, 0)) OVER (PARTITION BY machine) AS most_threads
+        FROM {TIMINGS.name}
+        WHERE is_valid AND seconds_per_rep > 0 AND problem_size IS NOT NULL
+    ), repeated AS (
+        SELECT machine, kernel, problem_size, placement, median(seconds_per_rep) AS seconds_per_rep,
+            max(bytes_per_rep) AS bytes_per_rep, max(flops_per_rep) AS flops_per_rep
+        FROM placed WHERE placement IS NOT NULL AND (placement <> 'busy_core' OR threads = most_threads)
+        GROUP BY machine, kernel, problem_size, placement, variant, tuning
+    )
+    SELECT machine, kernel, problem_size, placement, min(seconds_per_rep) AS seconds_per_rep,
+        max(bytes_per_rep) AS bytes_per_rep, max(flops_per_rep) AS flops_per_rep
+    FROM repeated GROUP BY machine, kernel, problem_size, placement ORDER BY ALL
+"""
+"""Median of the runs of each variant and tuning, then the fastest of them: what the machine can do."""
+SPECS_QUERY = f"SELECT * FROM {SPECS.name} ORDER BY machine"
+
+
+@dataclass(frozen=True)
+class FleetTables:
+    """Rows of the three queries above."""
+
+    runs: pd.DataFrame
+    kernels: pd.DataFrame
+    specs: pd.DataFrame
+
+    def of(self, machines: list[str]) -> "FleetTables":
+        """Rows of some machines."""
+        return FleetTables(*(t[t["machine"].isin(machines)] for t in (self.runs, self.kernels, self.specs)))
+
+
+def fleet_samples(tables: FleetTables) -> PairedSamples:
+    """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.
+
+    Machines without RAJAPerf are left out, with a note: nothing describes them.
+    """
+    times = kernel_times(tables.kernels)
+    machines = [str(machine) for machine in times.columns]
+    undescribed = sorted(set(tables.runs["machine"]) - set(machines))
+    runs = _as_programs_see_it(tables.runs, machines)
+    configurations = _paired_configurations(runs)
+    log_seconds, counters = _application_part(runs, machines, configurations)
+    kernel_seconds, kernel_counters = _kernel_part(times, tables.kernels)
+    samples = PairedSamples(
+        tuple(machines),
+        (*RUN_COLUMNS, *KERNEL_COLUMNS),
+        (*(configuration_name(key) for key in configurations), *(" ".join(map(str, key)) for key in times.index)),
+        np.array([*configurations.get_level_values("app"), *times.index.get_level_values("kernel")], np.str_),
+        np.repeat([False, True], [len(configurations), len(times)]),
+        np.concatenate([counters, kernel_counters], axis=1),
+        np.concatenate([log_seconds, kernel_seconds], axis=1),
+        benchmark_settings=np.array([*([""] * len(configurations)), *_settings(times)], np.str_),
+        benchmark_only=np.asarray(np.isnan(log_seconds).all(axis=1)),
+        notes=tuple(f"{machine} has no RAJAPerf runs and is left out" for machine in undescribed),
+    )
+    specs = _specifications(tables.specs, machines)
+    return samples if specs is None else with_specification(samples, specs, "machine")
+
+
+def uses_device(samples: PairedSamples) -> Mask:
+    """Of each machine, whether programs run on GPUs there."""
+    return np.array([f"{machine}{HOST}" in samples.machines for machine in samples.machines])
+
+
+def configuration_name(key: tuple[object, ...]) -> str:
+    """Application, arguments, ranks and threads as one text."""
+    app, args, ranks, threads = key
+    return f"{app} {args} ({ranks} x {threads})"
+
+
+def kernel_times(kernels: pd.DataFrame) -> pd.DataFrame:
+    """Seconds per repetition: rows are (kernel, problem_size, placement) that all machines have, columns machines.
+
+    A machine with GPUs has two columns, the second without them.
+    """
+    if kernels.empty:
+        raise BadInputError("no RAJAPerf run has landed: nothing describes the machines")
+    wide = kernels.pivot(index=["placement", "kernel", "problem_size"], columns="machine", values="seconds_per_rep")
+    with_device = sorted(kernels.loc[kernels["placement"] == "device", "machine"].unique())
+    on_host = wide.drop(index="device", errors="ignore").rename(index={"busy_core": "share"})
+    on_device = wide.drop(index="busy_core", errors="ignore").rename(index={"device": "share"})
+    columns = {m: on_device[m] if m in with_device else on_host[m] for m in wide}
+    columns |= {f"{m}{HOST}": on_host[m] for m in with_device}
+    complete = pd.DataFrame(columns).dropna().reorder_levels(["kernel", "problem_size", "placement"]).sort_index()
+    if complete.empty:
+        raise BadInputError("no RAJAPerf kernel ran at the same problem size on all machines: land equal sizes")
+    return complete
+
+
+def _settings(times: pd.DataFrame) -> list[str]:
+    """`share, size 1` for a kernel's smallest problem on a share: actual sizes differ a little by kernel."""
+    rows = times.index.to_frame(index=False)
+    ranks = rows.groupby("kernel")["problem_size"].rank("dense").astype(int)
+    return [f"{placement}, size {rank}" for placement, rank in zip(rows["placement"], ranks, strict=True)]
+
+
+def _as_programs_see_it(runs: pd.DataFrame, machines: list[str]) -> pd.DataFrame:
+    """Runs without GPUs on a machine that has some belong to its host."""
+    host = runs["machine"] + HOST
+    seen = runs["machine"].where((runs["gpus"] > 0) | ~host.isin(machines), host)
+    return runs.assign(machine=seen)[seen.isin(machines)]
+
+
+def _specifications(specs: pd.DataFrame, machines: list[str]) -> pd.DataFrame | None:
+    """Data sheets of all machines; None where one has none. A host has no GPU."""
+    sheets = specs.set_index("machine")
+    if not {physical(machine) for machine in machines} <= set(sheets.index):
+        return None
+    found = sheets.loc[[physical(machine) for machine in machines]].select_dtypes("number").astype(float)
+    found.index = pd.Index(machines, name="machine")
+    on_host = [machine for machine in machines if machine.endswith(HOST)]
+    found.loc[on_host, found.columns.str.startswith("gpu_")] = 0.0
+    return found.fillna(0.0).reset_index()
+
+
+def _paired_configurations(runs: pd.DataFrame) -> pd.MultiIndex:
+    counts = runs.groupby(list(CONFIGURATION), sort=True)["machine"].nunique()
+    index = counts[counts >= 2].index
+    assert isinstance(index, pd.MultiIndex)
+    return index
+
+
+def _application_part(runs: pd.DataFrame, machines: list[str], configurations: pd.MultiIndex) -> tuple[Floats, Floats]:
+    """Log times (machines x configurations) and columns (the same x RUN_COLUMNS + KERNEL_COLUMNS)."""
+    by_machine = dict(list(runs.groupby("machine")))
+    seconds = np.full((len(machines), len(configurations)), np.nan)
+    columns = np.full((*seconds.shape, len(RUN_COLUMNS) + len(KERNEL_COLUMNS)), np.nan)
+    for position, machine in enumerate(machines):
+        if machine in by_machine:
+            of_machine = by_machine[machine].set_index(list(CONFIGURATION), drop=False).reindex(configurations)
+            seconds[position] = of_machine["wall_seconds"]
+            columns[position, :, : len(RUN_COLUMNS)] = of_machine[list(RUN_COLUMNS)].to_numpy(float)
+    return np.log(seconds), columns
+
+
+def _kernel_part(times: pd.DataFrame, kernels: pd.DataFrame) -> tuple[Floats, Floats]:
+    """The same of the kernels."""
+    work = kernels.groupby(["kernel", "problem_size"])[["bytes_per_rep", "flops_per_rep"]].max()
+    rows = times.index.to_frame(index=False)
+    of_row = work.reindex(pd.MultiIndex.from_frame(rows[["kernel", "problem_size"]])).to_numpy(float)
+    flags = np.stack([(rows["placement"] == placement).to_numpy(float) for placement in PLACEMENTS], axis=1)
+    seconds = times.to_numpy(float).T
+    columns = np.full((*seconds.shape, len(RUN_COLUMNS) + len(KERNEL_COLUMNS)), np.nan)
+    start = len(RUN_COLUMNS)
+    columns[:, :, start : start + 2] = of_row
+    columns[:, :, start + 2] = seconds
+    columns[:, :, start + 3 :] = flags
+    return np.log(seconds), columns

@@ -1,0 +1,44 @@
+"""Tables that models make: Parquet files beside the record, and the warehouse tables loaded from them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.schema import Table, Type
+from perf_assets.storage.files import replacing
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILE = "rows.parquet"
+_ARROW = {
+    Type.TEXT: pa.string(),
+    Type.INTEGER: pa.int64(),
+    Type.REAL: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.TIMESTAMP: pa.timestamp("us"),
+}
+
+
+def store(lake: Lake, warehouse: Warehouse, table: Table, rows: "pd.DataFrame", machine: str | None = None) -> Path:
+    """Replace a table's rows, or those of a machine where it is made machine by machine."""
+    path = lake.record / table.name / (f"machine={machine}" if machine else "") / _FILE
+    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    found = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
+    with replacing(path) as temporary:
+        pq.write_table(found, temporary, compression="zstd")
+    warehouse.load_results(table)
+    return path
+
+
+def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
+    """All rows of a table; refuses where there are none yet."""
+    files = sorted((lake.record / table.name).rglob(_FILE))
+    if not files:
+        raise BadInputError(f"there is no {table.name} yet: run {what_makes_it!r}")
+    return pa.concat_tables([pq.read_table(file, partitioning=None) for file in files]).to_pandas()
