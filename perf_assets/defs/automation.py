@@ -5,7 +5,7 @@ import json
 import dagster as dg
 
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.tables import BUNDLES
+from perf_assets.core.model_tables import AMMS
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.ingest import needs_work, pending
@@ -15,10 +15,10 @@ from perf_assets.storage.record import MachineRecord
 
 ingest_machine_job = dg.define_asset_job(
     "ingest_machine",
-    selection=dg.AssetSelection.assets(BUNDLES.name).downstream(),
+    selection=dg.AssetSelection.groups("raw", "core") | dg.AssetSelection.assets(AMMS.name),
     # Its steps take a second or two each; a process for every step would cost four.
     executor_def=dg.in_process_executor,
-    description="Read what landed for a machine, check it, load it into the warehouse, and derive its features",
+    description="Read what landed for a machine, check it, load it into the warehouse, derive its features and its AMM",
 )
 
 

@@ -1,14 +1,20 @@
 """Adapters from Dagster's configuration to the storage classes."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.catalogue import load_catalogue
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.tables import BUNDLES
 from perf_assets.features.derivations import deriving, unmapped
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from perf_assets.features.fleet_samples import FleetTables
 
 
 class LakeResource(dg.ConfigurableResource[Lake]):
@@ -25,6 +31,29 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     def warehouse(self) -> Warehouse:
         """Its tables."""
         return Warehouse(self.lake(), deriving(self.lake().site_catalogues()))
+
+    def fleet_tables(self) -> "FleetTables":
+        """Application runs, kernel runs and data sheets of all machines."""
+        from perf_assets.features.fleet_samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables
+
+        warehouse = self.warehouse()
+        return FleetTables(*(warehouse.frame(query) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY)))
+
+    def is_simulated(self, machine: str | None = None) -> bool:
+        """Whether anything of a machine, or of all, was simulated."""
+        query = f"SELECT coalesce(bool_or(is_simulated), false) AS found FROM {BUNDLES.name} WHERE $m IN (machine, '')"
+        return bool(self.warehouse().frame(query, {"m": machine or ""})["found"].iloc[0])
+
+    def provenance(self) -> dict[str, str]:
+        """What models are made from: how many manifests, and one digest of all of theirs."""
+        query = f"SELECT machine, bundle_digest FROM {BUNDLES.name} WHERE status = 'ingested' ORDER BY ALL"
+        manifests = self.warehouse().frame(query)
+        return {
+            "machines": ", ".join(sorted(manifests["machine"].unique())),
+            "manifests_count": str(len(manifests)),
+            "manifests_digest": digest_of("".join(manifests["bundle_digest"]).encode()),
+            "is_simulated": str(self.is_simulated()).lower(),
+        }
 
     def unmapped_counters(self, machine: str) -> list[str]:
         """Counters of a machine that the catalogue has no use for."""

@@ -6,19 +6,24 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 import psutil
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.places import check_dagster_home
+from perf_assets.defs import progress
 from perf_assets.defs.automation import ingest_machine_job
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.jobs import describe_machine_job, evaluate_xamm_job, train_encoder_job, train_source_job
 from perf_assets.defs.partitions import machines as machines_partitions
 
 _PROCESS_TAG = "perf_assets/process"
 _OF_WHAT_WAS_GIVEN = {"BadInputError", "UnreadableFileError", "BusyError", "DagsterAssetCheckFailedError"}
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ def ingest_machines(
     machines: Sequence[str], on_start: Callable[[str], None], *, reread: bool = False
 ) -> Iterator[MachineOutcome]:
     """Run the ingestion job for each machine in this process; a machine that fails does not stop the others."""
+    config = _QUIET | {"ops": {"read_bundles": {"config": {"reread": reread}}}}
     with open_instance() as instance:
         end_dead_runs(instance)
         instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
@@ -44,14 +50,55 @@ def ingest_machines(
         for machine in machines:
             on_start(machine)
             start = time.monotonic()
-            result = job.execute_in_process(
-                instance=instance,
-                partition_key=machine,
-                run_config=_QUIET | {"ops": {"read_bundles": {"config": {"reread": reread}}}},
-                tags={_PROCESS_TAG: _process_name(os.getpid())},
-                raise_on_error=False,
-            )
+            result = _execute(job, instance, config, machine)
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
+
+
+def train_fleet(machines: Sequence[str], seed: int, on_stage: Callable[[str], None]) -> None:
+    """Train the encoder, make the AMM of each machine, train and register the source models."""
+    with open_instance() as instance:
+        end_dead_runs(instance)
+        instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
+        definitions = build_definitions()
+        stages: list[tuple[str, str, dict[str, Any], str | None]] = [
+            ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
+            *((f"AMM of {machine}", describe_machine_job.name, {}, machine) for machine in machines),
+            ("source models", train_source_job.name, _seeded("train_source_models", seed), None),
+        ]
+        for title, job, config, machine in stages:
+            on_stage(title)
+            failure, is_bad_input = _failure(
+                _execute(definitions.resolve_job_def(job), instance, _SHOWN | config, machine)
+            )
+            if failure is not None:
+                raise BadInputError(f"{title}: {failure}") if is_bad_input else RuntimeError(f"{title}: {failure}")
+
+
+def evaluate_xamm(seeds: int) -> None:
+    """Run the xAMM experiments and write their page."""
+    with open_instance() as instance:
+        end_dead_runs(instance)
+        config = _SHOWN | {"ops": {"run_xamm_experiments": {"config": {"seeds": seeds}}}}
+        job = build_definitions().resolve_job_def(evaluate_xamm_job.name)
+        failure, is_bad_input = _failure(_execute(job, instance, config, None))
+        if failure is not None:
+            raise BadInputError(failure) if is_bad_input else RuntimeError(failure)
+
+
+def _seeded(step: str, seed: int) -> dict[str, Any]:
+    return {"ops": {step: {"config": {"seed": seed}}}}
+
+
+def _execute(
+    job: dg.JobDefinition, instance: dg.DagsterInstance, config: dict[str, Any], machine: str | None
+) -> dg.ExecuteInProcessResult:
+    return job.execute_in_process(
+        instance=instance,
+        partition_key=machine,
+        run_config=config,
+        tags={_PROCESS_TAG: _process_name(os.getpid())},
+        raise_on_error=False,
+    )
 
 
 def open_instance() -> dg.DagsterInstance:

@@ -7,6 +7,8 @@ from perf_assets.core.schema import Table
 from perf_assets.storage.warehouse import Warehouse
 
 PREVIEW_ROWS = 5
+_MODELS_VERSION = "1"
+"""To be raised when models or pages made by new code differ from those made by old."""
 _NOT_SHOWN = {"bundle_digest", "formulas", "runs"}
 
 
@@ -21,6 +23,19 @@ def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> 
         owners=["team:performance"],
         metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
         code_version=digest_of(table.ddl().encode())[:12],
+    )
+
+
+def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) -> dg.AssetSpec:
+    """An asset that is no table: a fitted model, a page, pictures."""
+    return dg.AssetSpec(
+        name,
+        deps=deps,
+        description=description,
+        group_name=name.split("_", 1)[0],
+        kinds=kinds,
+        owners=["team:performance"],
+        code_version=_MODELS_VERSION,
     )
 
 

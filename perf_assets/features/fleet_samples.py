@@ -1,6 +1,6 @@
 """Tables of the warehouse to aligned samples: application runs beside RAJAPerf, which describes every machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -70,29 +70,52 @@ class FleetTables:
 def fleet_samples(tables: FleetTables) -> PairedSamples:
     """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.
 
-    Machines without RAJAPerf are left out, with a note: nothing describes them.
+    Machines without RAJAPerf, or with little of it, are left out, with a note: nothing describes them.
     """
-    times = kernel_times(tables.kernels)
-    machines = [str(machine) for machine in times.columns]
-    undescribed = sorted(set(tables.runs["machine"]) - set(machines))
+    described = _well_described(tables.kernels)
+    undescribed = sorted({*tables.runs["machine"], *tables.kernels["machine"]} - set(described))
+    tables = tables.of(described)
+    benchmark = benchmark_samples(tables.kernels)
+    machines = list(benchmark.machines)
     runs = _as_programs_see_it(tables.runs, machines)
     configurations = _paired_configurations(runs)
     log_seconds, counters = _application_part(runs, machines, configurations)
-    kernel_seconds, kernel_counters = _kernel_part(times, tables.kernels)
-    samples = PairedSamples(
-        tuple(machines),
-        (*RUN_COLUMNS, *KERNEL_COLUMNS),
-        (*(configuration_name(key) for key in configurations), *(" ".join(map(str, key)) for key in times.index)),
-        np.array([*configurations.get_level_values("app"), *times.index.get_level_values("kernel")], np.str_),
-        np.repeat([False, True], [len(configurations), len(times)]),
-        np.concatenate([counters, kernel_counters], axis=1),
-        np.concatenate([log_seconds, kernel_seconds], axis=1),
-        benchmark_settings=np.array([*([""] * len(configurations)), *_settings(times)], np.str_),
+    assert benchmark.benchmark_settings is not None
+    samples = replace(
+        benchmark,
+        configurations=(*(configuration_name(key) for key in configurations), *benchmark.configurations),
+        apps=np.concatenate([configurations.get_level_values("app").to_numpy(np.str_), benchmark.apps]),
+        is_benchmark=np.repeat([False, True], [len(configurations), len(benchmark.apps)]),
+        counters=np.concatenate([counters, benchmark.counters], axis=1),
+        log_seconds=np.concatenate([log_seconds, benchmark.log_seconds], axis=1),
+        benchmark_settings=np.concatenate([np.full(len(configurations), ""), benchmark.benchmark_settings]),
         benchmark_only=np.asarray(np.isnan(log_seconds).all(axis=1)),
-        notes=tuple(f"{machine} has no RAJAPerf runs and is left out" for machine in undescribed),
+        notes=tuple(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
     )
     specs = _specifications(tables.specs, machines)
     return samples if specs is None else with_specification(samples, specs, "machine")
+
+
+def benchmark_samples(kernels: pd.DataFrame) -> PairedSamples:
+    """The kernel runs that all machines of the table have, of one machine or of many."""
+    times = kernel_times(kernels)
+    log_seconds, counters = _kernel_part(times, kernels)
+    return PairedSamples(
+        tuple(map(str, times.columns)),
+        (*RUN_COLUMNS, *KERNEL_COLUMNS),
+        tuple(" ".join(map(str, key)) for key in times.index),
+        times.index.get_level_values("kernel").to_numpy(np.str_),
+        np.ones(len(times), bool),
+        counters,
+        log_seconds,
+        benchmark_settings=np.array(_settings(times), np.str_),
+    )
+
+
+def _well_described(kernels: pd.DataFrame) -> list[str]:
+    """Machines with at least half as many kernel rows as is usual: rows that one lacks are lost for all."""
+    counts = kernels[kernels["placement"] != "device"].groupby("machine").size()
+    return [str(machine) for machine in counts[counts >= counts.median() / 2].index]
 
 
 def uses_device(samples: PairedSamples) -> Mask:

@@ -5,7 +5,7 @@ of a machine which comes later, is the combination of the encoder's outputs for 
 """
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +15,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, PairedSamples
 from perf_assets.features.scaling import Scaler
 from perf_assets.models import archive
+from perf_assets.models.benchmark_rows import SuiteLayout, benchmark_results, log_times
 from perf_assets.models.embeddings import Embedding, make_embedding, restore_embedding
 
 Weighting = Literal["mean", "l2", "variance"]
@@ -86,6 +87,10 @@ class AmmEncoder:
     """Largest adjusted component over the training machines."""
     reference: str
     """Machine that the encoder's target is relative to."""
+    machines: tuple[str, ...]
+    """That it was trained on."""
+    layout: SuiteLayout | None
+    """Where the benchmark is a suite: which of its results an AMM is made of."""
 
     @property
     def version(self) -> str:
@@ -97,7 +102,7 @@ class AmmEncoder:
 
     def machine_models(self, samples: PairedSamples) -> Floats:
         """Machines x width, for all machines whose benchmark is there, seen in training or not."""
-        rows = benchmark_results(samples)
+        rows = benchmark_results(samples, self.layout)
         embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
         found = machine_models(embedded, self.options, self.fleet_max)
         return np.stack([found[name] for name in samples.machines])
@@ -109,6 +114,8 @@ class AmmEncoder:
             "options": asdict(self.options),
             "fleet_max": self.fleet_max,
             "reference": self.reference,
+            "machines": self.machines,
+            "layout": None if self.layout is None else asdict(self.layout),
         }
         weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
         archive.save(path, description, {**self.scaler.arrays(), **weights})
@@ -125,6 +132,8 @@ class AmmEncoder:
             AmmOptions(**description["options"]),
             float(description["fleet_max"]),
             description["reference"],
+            tuple(description["machines"]),
+            SuiteLayout.restore(description["layout"]) if description["layout"] else None,
         )
 
     def _embed(self, rows: Floats) -> Floats:
@@ -149,43 +158,13 @@ def fit_encoder(
         raise BadInputError("an AMM needs benchmark rows: name the benchmark applications")
     machines = samples.encoder_machines
     reference = reference or samples.machines[samples.training_machines[0]]
-    rows = benchmark_results(samples)
-    ratios = _log_times(samples)
-    ratios = (ratios - ratios[samples.machines.index(reference)])[machines]
+    layout = SuiteLayout.of(samples)
+    rows = benchmark_results(samples, layout)
+    times = log_times(samples, layout)
+    ratios = (times - times[samples.machines.index(reference)])[machines]
     inputs = np.concatenate(list(rows[machines]))
     scaler = Scaler.fit(inputs)
     fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
-    encoder = AmmEncoder(scaler, fitted, options, 0.0, reference)
+    encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)
     vectors = [adjust(combine(encoder._embed(rows[m]), options.weighting)) for m in machines]
-    return AmmEncoder(scaler, fitted, options, float(np.max(vectors)), reference)
-
-
-def benchmark_results(samples: PairedSamples) -> Floats:
-    """Machines x benchmark rows x columns.
-
-    Where the benchmark is a suite, a row is one setting of it and has the times of all its kernels; otherwise a row
-    is one configuration with its counters and its time.
-    """
-    if samples.benchmark_settings is not None:
-        return np.exp(_kernel_log_times(samples))
-    rows = samples.benchmark_rows()
-    return np.concatenate([samples.counters[:, rows], samples.log_seconds[:, rows, None]], axis=2)
-
-
-def _log_times(samples: PairedSamples) -> Floats:
-    """Machines x benchmark rows x log times; what no machine has is as the row's mean."""
-    if samples.benchmark_settings is None:
-        return samples.log_seconds[:, samples.benchmark_rows(), None]
-    times = _kernel_log_times(samples)
-    return np.where(np.isnan(times), np.nanmean(times, axis=2, keepdims=True), times)
-
-
-def _kernel_log_times(samples: PairedSamples) -> Floats:
-    """Machines x settings x kernels, NaN where a kernel was not run in a setting."""
-    assert samples.benchmark_settings is not None
-    rows = np.flatnonzero(samples.is_benchmark)
-    settings, of_row = np.unique(samples.benchmark_settings[rows], return_inverse=True)
-    kernels, kernel_of_row = np.unique(samples.apps[rows], return_inverse=True)
-    times = np.full((len(samples.machines), len(settings), len(kernels)), np.nan)
-    times[:, of_row, kernel_of_row] = samples.log_seconds[:, rows]
-    return times
+    return replace(encoder, fleet_max=float(np.max(vectors)))

@@ -63,29 +63,35 @@ def fit_blend(samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit:
 
 
 def held_out_predictions(
-    samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent
+    samples: PairedSamples,
+    unseen: Unseen,
+    names: Sequence[str],
+    fit: FitComponent,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> list[HeldOut]:
     """One for each application or machine that can be held out; none where there are too few."""
     try:
         folds = list(BY_UNSEEN[unseen](samples))
     except BadInputError:
         return []
-    return [
-        HeldOut(
-            np.stack([fit(name, fold.train).predict(samples, fold.test) for name in names]),
-            samples.log_relative_time(fold.test),
-            distance(samples, fold.test),
-        )
-        for fold in folds
-    ]
+    held_out = []
+    for count, fold in enumerate(folds, 1):
+        progress(f"unseen {unseen} {count} of {len(folds)}: {fold.held_out}")
+        found = np.stack([fit(name, fold.train).predict(samples, fold.test) for name in names])
+        held_out.append(HeldOut(found, samples.log_relative_time(fold.test), distance(samples, fold.test)))
+    return held_out
 
 
 def distance(samples: PairedSamples, examples: Examples) -> Floats:
-    """Mean squared benchmark log ratio of each example's pair; 0 without a benchmark."""
+    """Mean squared benchmark log ratio of each example's pair, at most 1; 0 without a benchmark.
+
+    Without the bound a caution on machines of different kinds would buy a small relative error by answering 0.
+    """
     rows = samples.benchmark_rows()
     if not len(rows):
         return np.zeros(len(examples))
-    return np.asarray((samples.benchmark_log_ratios(rows) ** 2).mean(axis=2)[examples.source, examples.target])
+    squares = (samples.benchmark_log_ratios(rows) ** 2).mean(axis=2)
+    return np.asarray(np.minimum(squares, 1.0)[examples.source, examples.target])
 
 
 def choose_weights(held_out: Sequence[HeldOut], count: int) -> tuple[Floats, float]:

@@ -21,10 +21,12 @@ class DescribedTrees:
         self._trees = trees
 
     @classmethod
-    def fit(cls, samples: PairedSamples, parts: Mapping[str, Part], downstream: str, seed: int) -> "DescribedTrees":
-        """Fit the trees on fitted parts."""
+    def fit(
+        cls, samples: PairedSamples, parts: Mapping[str, Part], downstream: str, seed: int, most: int = MOST_EXAMPLES
+    ) -> "DescribedTrees":
+        """Fit the trees on fitted parts and at most so many examples."""
         model = cls(parts, make_regressor(downstream, seed))
-        examples = samples.examples().at_most(MOST_EXAMPLES, seed)
+        examples = samples.examples().at_most(most, seed)
         model._trees.fit(model._columns(samples, examples), samples.log_relative_time(examples))
         return model
 

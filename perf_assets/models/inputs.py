@@ -1,7 +1,8 @@
 """What a tree model is told about an example: parts that are fitted on training data and put side by side."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -130,6 +131,12 @@ class PublishedAmm:
         vectors = self.encoder.machine_models(samples)
         return np.hstack([vectors[examples.source], vectors[examples.target]])
 
+    def with_options(self, options: AmmOptions, samples: PairedSamples) -> "PublishedAmm":
+        """The same encoder, whose outputs are combined in another way; nothing is trained again."""
+        plain = replace(self.encoder, options=replace(options, normalize="none"))
+        largest = float(plain.machine_models(samples)[samples.encoder_machines].max())
+        return PublishedAmm(replace(self.encoder, options=options, fleet_max=largest))
+
     def save(self, path: Path) -> None:
         """Store into a file."""
         self.encoder.save(path)
@@ -180,11 +187,21 @@ def fit_published_amm(samples: PairedSamples, seed: int, options: AmmOptions | N
     return PublishedAmm(fit_encoder(samples, options, seed=seed))
 
 
+OTHER_EMBEDDINGS = ("nn", "ae", "vae")
+"""Beside TabNet."""
+OTHER_AMM_OPTIONS = {
+    "l2": AmmOptions(weighting="l2"),
+    "variance": AmmOptions(weighting="variance"),
+    "fleet_max": AmmOptions(normalize="fleet_max"),
+    "none": AmmOptions(normalize="none"),
+}
+"""Beside the mean with `own_max`."""
 FIT: dict[str, Callable[[PairedSamples, int], Part]] = {
     "counters": lambda samples, seed: Counters(fit_scaler(samples)),
     "one_hot": lambda samples, seed: OneHot(tuple(samples.machines[m] for m in samples.training_machines)),
     "specification": lambda samples, seed: Specification(),
     "embedding": fit_embedding,
+    **{f"embedding_{kind}": partial(fit_embedding, kind=kind) for kind in OTHER_EMBEDDINGS},
     "published_amm": fit_published_amm,
     "relative_amm": lambda samples, seed: RelativeComponents(RelativeAmm.fit(samples)),
 }
@@ -194,6 +211,8 @@ LOAD: dict[str, Callable[[Path], Part]] = {
     "one_hot": OneHot.load,
     "specification": Specification.load,
     "embedding": Embedded.load,
+    **{f"embedding_{kind}": Embedded.load for kind in OTHER_EMBEDDINGS},
     "published_amm": PublishedAmm.load,
+    **{f"published_amm_{option}": PublishedAmm.load for option in OTHER_AMM_OPTIONS},
     "relative_amm": RelativeComponents.load,
 }

@@ -1,6 +1,7 @@
 """Named methods that predict log relative time, put together from parts."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import Unseen
 from perf_assets.features.paired import Examples, Floats, PairedSamples
 from perf_assets.models import inputs
+from perf_assets.models.amm import AmmOptions
 from perf_assets.models.anchored import AnchoredTrees
 from perf_assets.models.attention import BenchmarkAttention
 from perf_assets.models.bilinear import BilinearModel
@@ -28,6 +30,13 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "raw_amm": ("counters", "published_amm"),
     "raw_relative_amm": ("counters", "relative_amm"),
 }
+_VARIANTS: dict[str, tuple[str, ...]] = {
+    **{f"embedding_{kind}": (f"embedding_{kind}",) for kind in inputs.OTHER_EMBEDDINGS},
+    **{f"embedding_amm_{option}": ("embedding", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
+    **{f"raw_amm_{option}": ("counters", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
+}
+"""The same with other embeddings and other options of the published AMM: for those who compare them."""
+_DESCRIPTIONS = _PARTS | _VARIANTS
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
 _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
@@ -43,8 +52,12 @@ class Predictor(Protocol):
 class Workshop:
     """Fits methods, and each thing only once: methods share parts, and folds of folds share training data."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, amm_options: AmmOptions | None = None) -> None:
         self.seed = seed
+        self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.Part]] = {
+            **inputs.FIT,
+            "published_amm": partial(inputs.fit_published_amm, options=amm_options),
+        }
         self._made: dict[tuple[str, str], object] = {}
 
     def fit(self, name: str, samples: PairedSamples, unseen: Unseen) -> Predictor:
@@ -66,14 +79,22 @@ class Workshop:
         if name.startswith("anchored"):
             return AnchoredTrees(seed=self.seed, with_specification="spec" in name).fit(samples)
         described, downstream = _split(name)
-        return self._fit_trees(_PARTS[described], downstream, samples)
+        return self._fit_trees(_DESCRIPTIONS[described], downstream, samples)
 
     def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> Predictor:
         fitted = {name: self._part(name, samples) for name in parts}
         return DescribedTrees.fit(samples, fitted, downstream, self.seed)
 
     def _part(self, name: str, samples: PairedSamples) -> inputs.Part:
-        return self._once(f"part {name}", samples, lambda: inputs.FIT[name](samples, self.seed))
+        return self._once(f"part {name}", samples, lambda: self._make_part(name, samples))
+
+    def _make_part(self, name: str, samples: PairedSamples) -> inputs.Part:
+        option = name.removeprefix("published_amm_")
+        if option not in inputs.OTHER_AMM_OPTIONS:
+            return self._fit_part[name](samples, self.seed)
+        trained = self._part("published_amm", samples)
+        assert isinstance(trained, inputs.PublishedAmm)
+        return trained.with_options(inputs.OTHER_AMM_OPTIONS[option], samples)
 
     def _fit_best(self, samples: PairedSamples, unseen: Unseen) -> Predictor:
         names = best_components(samples, unseen)
@@ -120,6 +141,11 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
     return [name for name in wanted if _obstacle(name, samples) is None]
 
 
+def possible(names: Iterable[str], samples: PairedSamples) -> list[str]:
+    """Those of the methods that these samples allow."""
+    return [name for name in names if _obstacle(name, samples) is None]
+
+
 def check_method(name: str, samples: PairedSamples) -> None:
     """Refuse a method that is not known or that these samples do not allow."""
     obstacle = _obstacle(name, samples)
@@ -128,7 +154,7 @@ def check_method(name: str, samples: PairedSamples) -> None:
 
 
 def _obstacle(name: str, samples: PairedSamples) -> str | None:
-    known = name in (*_MACHINE_MODELS, "anchored_spec_xgboost", "best") or _split(name)[0] in _PARTS
+    known = name in (*_MACHINE_MODELS, "anchored_spec_xgboost", "best") or _split(name)[0] in _DESCRIPTIONS
     if not known:
         return f"not known; a description ({', '.join(_PARTS)}) with _{', _'.join(DOWNSTREAM)}, or " + ", ".join(
             (*_MACHINE_MODELS, "best")

@@ -48,9 +48,19 @@ class Lake:
         return self.root / "warehouse.duckdb"
 
     @property
+    def reports(self) -> Path:
+        """Pages and pictures for people; all of them can be made again."""
+        return self.root / "reports"
+
+    @property
     def locks(self) -> Path:
         """Lock files between processes."""
         return self.root / "locks"
+
+    @property
+    def models(self) -> Path:
+        """Fitted models that later steps read; what people use is in the registry."""
+        return self.root / "models"
 
     def site_catalogues(self) -> list[Path]:
         """Counter catalogue files that this site adds."""

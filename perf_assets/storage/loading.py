@@ -1,7 +1,6 @@
 """What stands in the warehouse for a machine: rows of its record, and what follows from them."""
 
 from collections.abc import Callable, Iterator, Sequence
-
 from pathlib import Path
 
 import duckdb

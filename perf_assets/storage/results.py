@@ -41,4 +41,5 @@ def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     files = sorted((lake.record / table.name).rglob(_FILE))
     if not files:
         raise BadInputError(f"there is no {table.name} yet: run {what_makes_it!r}")
-    return pa.concat_tables([pq.read_table(file, partitioning=None) for file in files]).to_pandas()
+    rows: pd.DataFrame = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files]).to_pandas()
+    return rows

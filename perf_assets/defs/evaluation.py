@@ -1,0 +1,94 @@
+"""Assets of the xAMM experiments: scores, pictures of embeddings, and the page that shows both."""
+
+import dagster as dg
+from pydantic import Field
+
+from perf_assets.core.model_tables import XAMM_EMBEDDINGS, XAMM_SCORES
+from perf_assets.core.run_tables import FEATURES
+from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.table_metadata import PREVIEW_ROWS, asset_spec
+from perf_assets.storage.pages import store_page
+from perf_assets.storage.results import store, stored
+
+_CODE_VERSION = "1"
+"""To be raised when the experiments or the page become others."""
+_INPUTS = [FEATURES.name, TIMINGS.name, SPECS.name]
+_SCORES = asset_spec(XAMM_SCORES, {"xgboost", "pytorch", "parquet"}, _INPUTS)
+_EMBEDDINGS = asset_spec(XAMM_EMBEDDINGS, {"pytorch", "scikitlearn", "parquet"}, _INPUTS)
+_REPORT = dg.AssetSpec(
+    "eval_xamm__report",
+    deps=[XAMM_SCORES.name, XAMM_EMBEDDINGS.name],
+    description="The xAMM experiments as one HTML page: tables, figures, and the paper's figures beside ours.",
+    group_name="eval",
+    kinds={"html"},
+    owners=["team:performance"],
+    code_version=_CODE_VERSION,
+)
+
+
+class ExperimentsConfig(dg.Config):
+    """How much to compute."""
+
+    seeds: int = Field(default=3, ge=1, description="Repetitions; `best` is fitted with the first seed only")
+
+
+@dg.multi_asset(specs=[_SCORES.replace_attributes(code_version=_CODE_VERSION)], name="run_xamm_experiments")
+def run_xamm_experiments(
+    context: dg.AssetExecutionContext, config: ExperimentsConfig, lake: LakeResource
+) -> dg.MaterializeResult[None]:
+    """Score all methods on held-out applications and machines."""
+    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.models.experiments import run_experiments
+    from perf_assets.reports.summary import markdown
+
+    scores = run_experiments(fleet_samples(lake.fleet_tables()), config.seeds, context.log.info)
+    scores["is_simulated"] = lake.is_simulated()
+    path = store(lake.lake(), lake.warehouse(), XAMM_SCORES, scores)
+    shown = scores[["experiment", "protocol"]].drop_duplicates().itertuples(index=False)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(scores),
+            "is_simulated": bool(scores["is_simulated"].any()),
+            "seeds": config.seeds,
+            **{f"mape {name} {kind}": dg.MetadataValue.md(markdown(scores, name, kind)) for name, kind in shown},
+            "record": dg.MetadataValue.path(path),
+        }
+    )
+
+
+@dg.multi_asset(specs=[_EMBEDDINGS.replace_attributes(code_version=_CODE_VERSION)], name="draw_xamm_embeddings")
+def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Place all runs in two dimensions, by each kind of embedding."""
+    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.models.experiments import embedding_pictures
+
+    rows = embedding_pictures(fleet_samples(lake.fleet_tables()), 0, context.log.info)
+    rows["is_simulated"] = lake.is_simulated()
+    path = store(lake.lake(), lake.warehouse(), XAMM_EMBEDDINGS, rows)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            "is_simulated": bool(rows["is_simulated"].any()),
+            "preview": dg.MetadataValue.md(rows.head(PREVIEW_ROWS).to_markdown(index=False)),
+            "record": dg.MetadataValue.path(path),
+        }
+    )
+
+
+@dg.multi_asset(specs=[_REPORT], name="write_xamm_report")
+def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Write the page."""
+    from perf_assets.reports.xamm_report import origin, said, summary_picture, xamm_page
+
+    scores, embeddings = (stored(lake.lake(), t, f"dg launch {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS))
+    path = store_page(lake.lake(), "xamm", xamm_page(scores, embeddings))
+    return dg.MaterializeResult(
+        metadata={
+            "page": dg.MetadataValue.path(path),
+            "open": dg.MetadataValue.url(path.as_uri()),
+            "data": origin(scores),
+            "what_it_says": dg.MetadataValue.md(said(scores)),
+            "unseen_machine": dg.MetadataValue.md(f"![MAPE by scenario, unseen machine]({summary_picture(scores)})"),
+        }
+    )

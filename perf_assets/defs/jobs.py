@@ -1,0 +1,34 @@
+"""Jobs that make models of the whole fleet; ingestion of a machine is in `automation`."""
+
+import dagster as dg
+
+from perf_assets.core.model_tables import AMMS
+from perf_assets.defs import evaluation, models
+
+train_encoder_job = dg.define_asset_job(
+    "train_amm_encoder_job",
+    selection=dg.AssetSelection.assets(models.ENCODER),
+    executor_def=dg.in_process_executor,
+    description="Train the encoder of RAJAPerf results that AMMs are made with",
+)
+describe_machine_job = dg.define_asset_job(
+    "describe_machine_job",
+    selection=dg.AssetSelection.assets(AMMS.name),
+    executor_def=dg.in_process_executor,
+    description="Make the AMM of a machine with the frozen encoder",
+)
+train_source_job = dg.define_asset_job(
+    "train_source_job",
+    selection=dg.AssetSelection.assets(models.train_source_models, models.draw_machines),
+    executor_def=dg.in_process_executor,
+    description="Train and register the source models, and draw the machines",
+)
+evaluate_xamm_job = dg.define_asset_job(
+    "evaluate_xamm_job",
+    selection=dg.AssetSelection.assets(
+        evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report
+    ),
+    executor_def=dg.in_process_executor,
+    description="Run the xAMM experiments and write their page",
+)
+"""Steps of one process: each would import PyTorch again otherwise."""

@@ -1,0 +1,192 @@
+"""Assets of machine models and source models: the AMM encoder, AMMs, and what is registered in MLflow."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+from pydantic import Field
+
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS
+from perf_assets.core.run_tables import FEATURES
+from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.defs.partitions import machines
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.table_metadata import PREVIEW_ROWS, asset_spec, model_spec
+from perf_assets.storage.results import store, stored
+
+ENCODER = "model_amm__encoder"
+MAP = "out_amm__machines"
+WITH_AMM, WITHOUT_AMM = "model_source__with_amm", "model_source__without_amm"
+_ENCODER_FILE = "amm_encoder.npz"
+_FLEET = [FEATURES.name, TIMINGS.name, SPECS.name]
+
+
+class TrainingConfig(dg.Config):
+    """What is random."""
+
+    seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            ENCODER,
+            "Encoder of RAJAPerf results, trained on the machines that are known and frozen. The options of "
+            "Algorithm 1 are chosen on machines that are held out.",
+            {"pytorch"},
+            _FLEET,
+        )
+    ],
+    name="train_amm_encoder",
+)
+def train_amm_encoder(
+    context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
+) -> dg.MaterializeResult[None]:
+    """Choose the options, train, store."""
+    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.models.amm import fit_encoder
+    from perf_assets.models.amm_choice import choose_options
+
+    samples = fleet_samples(lake.fleet_tables())
+    options, tried = choose_options(samples, config.seed, context.log.info)
+    encoder = fit_encoder(samples, options, seed=config.seed)
+    path = lake.lake().models / _ENCODER_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    encoder.save(path)
+    return dg.MaterializeResult(
+        metadata={
+            "version": encoder.version,
+            "options": f"{options.weighting}, {options.normalize}",
+            "tried": dg.MetadataValue.md(tried.to_markdown(index=False)),
+            "machines": ", ".join(samples.machines[machine] for machine in samples.encoder_machines),
+            "left_out": "; ".join(samples.notes) or "none",
+            "file": dg.MetadataValue.path(path),
+        },
+        data_version=dg.DataVersion(encoder.version),
+    )
+
+
+@dg.multi_asset(
+    specs=[asset_spec(AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENCODER]).replace_attributes(skippable=True)],
+    partitions_def=machines,
+    name="describe_machine",
+    pool="warehouse",
+)
+def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
+    """Pass a machine's RAJAPerf results through the frozen encoder, whether or not it was trained on them."""
+    machine, encoder_file = context.partition_key, lake.lake().models / _ENCODER_FILE
+    kernels = lake.fleet_tables().of([machine]).kernels
+    if not encoder_file.is_file() or kernels.empty:
+        context.log.info(f"no AMM of {machine}: " + ("it has no RAJAPerf run" if kernels.empty else "no encoder yet"))
+        return
+    from perf_assets.features.fleet_samples import benchmark_samples
+    from perf_assets.models.amm import AmmEncoder
+    from perf_assets.models.amm_rows import amm_rows
+
+    rows = amm_rows(AmmEncoder.load(encoder_file), benchmark_samples(kernels))
+    rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
+    path = store(lake.lake(), lake.warehouse(), AMMS, rows, machine)
+    version = str(rows["encoder_version"].iloc[0])
+    yield dg.MaterializeResult(
+        metadata={
+            "dagster/partition_row_count": len(rows),
+            "encoder_version": version,
+            "was_in_training": bool(rows["was_in_training"].all()),
+            "vector": dg.MetadataValue.md(rows.to_markdown(index=False)),
+            "record": dg.MetadataValue.path(path),
+        },
+        data_version=dg.DataVersion(digest_of(rows.to_csv(index=False).encode())),
+    )
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            MAP,
+            "AMMs of all machines in one file (Parquet and JSON), as a heat map and as a map of machines.",
+            {"parquet", "matplotlib"},
+            [AMMS.name],
+        )
+    ],
+    name="draw_machines",
+)
+def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Write the files and draw the pictures."""
+    from perf_assets.reports.inline import data_uri
+    from perf_assets.reports.maps import amm_heat_map, machine_map
+    from perf_assets.storage.amm_files import export_amms
+
+    vectors = export_amms(stored(lake.lake(), AMMS, "perf-assets train"), lake.lake().reports / "amm.json")
+    export_amms(stored(lake.lake(), AMMS, "perf-assets train"), lake.lake().reports / "amm.parquet")
+    for name, draw in (("amm_heat_map", amm_heat_map), ("amm_map", machine_map)):
+        draw(vectors, lake.lake().reports / f"{name}.png")
+    return dg.MaterializeResult(
+        metadata={
+            "machines_count": len(vectors),
+            "heat_map": dg.MetadataValue.md(f"![AMMs]({data_uri(lambda target: amm_heat_map(vectors, target))})"),
+            "map": dg.MetadataValue.md(f"![Machines]({data_uri(lambda target: machine_map(vectors, target))})"),
+            "json": dg.MetadataValue.path(lake.lake().reports / "amm.json"),
+            "parquet": dg.MetadataValue.path(lake.lake().reports / "amm.parquet"),
+        }
+    )
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            WITHOUT_AMM,
+            "Source model without AMMs: relative time from the counters of a run, pooled over all ordered pairs of "
+            "machines. Registered in MLflow as perf-source@without-amm.",
+            {"mlflow", "xgboost"},
+            _FLEET,
+        ),
+        model_spec(
+            WITH_AMM,
+            "Source model with machine models: a blend of attention over RAJAPerf kernels, trees with AMMs and closed "
+            "forms, weighted by cross-validation. Registered in MLflow as perf-source@with-amm.",
+            {"mlflow", "pytorch", "xgboost"},
+            [*_FLEET, ENCODER],
+        ),
+        asset_spec(BEHAVES_LIKE, {"pytorch", "parquet"}, [WITH_AMM]),
+        asset_spec(FEATURE_MASKS, {"pytorch", "parquet"}, _FLEET),
+    ],
+    name="train_source_models",
+)
+def train_source_models(
+    context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Choose on held-out applications and machines, fit, register, and show what the models look at."""
+    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.models.amm import AmmEncoder
+    from perf_assets.models.explanations import behaves_like, feature_masks
+    from perf_assets.models.source_training import train_source
+    from perf_assets.registry.source import register_source
+
+    samples = fleet_samples(lake.fleet_tables())
+    encoder = AmmEncoder.load(lake.lake().models / _ENCODER_FILE)
+    trained = train_source(samples, encoder.options, config.seed, context.log.info)
+    provenance = lake.provenance() | {"seed": str(config.seed), "encoder_version": encoder.version}
+    for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
+        version = register_source(trained, samples, provenance, with_amm=with_amm)
+        yield dg.MaterializeResult(
+            asset_key=name,
+            metadata={
+                "mlflow_version": f"{version.name} version {version.version}",
+                "mlflow_uri": version.uri,
+                "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
+                "selection_seconds": trained.selection_seconds,
+                "fit_seconds": trained.fit_seconds,
+                **provenance,
+            },
+        )
+    for table, rows in ((BEHAVES_LIKE, behaves_like(samples, trained.model)), (FEATURE_MASKS, feature_masks(samples))):
+        path = store(lake.lake(), lake.warehouse(), table, rows.assign(is_simulated=lake.is_simulated()))
+        top = rows.sort_values("attention_ratio", ascending=False).groupby("app").head(PREVIEW_ROWS)
+        yield dg.MaterializeResult(
+            asset_key=table.name,
+            metadata={
+                "dagster/row_count": len(rows),
+                "most_attention": dg.MetadataValue.md(top.sort_values("app").to_markdown(index=False, floatfmt=".3f")),
+                "record": dg.MetadataValue.path(path),
+            },
+        )

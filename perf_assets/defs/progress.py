@@ -1,0 +1,30 @@
+"""What a command shows of the runs it executes: the lines that steps log, and nothing of Dagster's own."""
+
+import logging
+import sys
+
+import dagster as dg
+
+NAME = "progress"
+
+
+class _OwnLines(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        meta = getattr(record, "dagster_meta", {})
+        return bool(meta) and meta.get("dagster_event") is None
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return str(getattr(record, "dagster_meta", {}).get("orig_message", record.getMessage()))
+
+
+@dg.logger(None, description="Lines that steps log, plain, to stderr: for commands that run jobs themselves")
+def progress_logger(context: dg.InitLoggerContext) -> logging.Logger:
+    """A logger of its own for every run, so that no line comes twice."""
+    logger = logging.Logger(NAME, logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_OwnLines())
+    handler.setFormatter(_Plain())
+    logger.addHandler(handler)
+    return logger

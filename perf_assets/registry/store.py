@@ -1,0 +1,138 @@
+"""The MLflow store: where it is, and how a fitted model becomes a registered version with its provenance."""
+
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mlflow
+import pandas as pd
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from mlflow.models import ModelSignature
+from mlflow.pyfunc import PyFuncModel
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root
+
+EXPERIMENT = "perf_assets"
+_REQUIREMENTS = ["perf_assets"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fitted model on its way into the registry."""
+
+    registered_name: str
+    code: Path
+    """Python file that MLflow runs to serve the model (models from code)."""
+    save: Callable[[Path], None]
+    """Writes the fitted model into a folder."""
+    signature: ModelSignature
+    example: pd.DataFrame
+    metrics: Mapping[str, float]
+    params: Mapping[str, Any]
+    tags: Mapping[str, str]
+    """Provenance: what it was made from."""
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """Stored beside the model as CSV, by name."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A registered version."""
+
+    name: str
+    version: int
+    run_id: str
+
+    @property
+    def uri(self) -> str:
+        """For `mlflow.pyfunc.load_model`."""
+        return f"models:/{self.name}/{self.version}"
+
+
+def open_store() -> MlflowClient:
+    """The store of this lake; its schema and its experiment are made at the first use."""
+    uri = mlflow_tracking_uri()
+    if uri.startswith("sqlite:///"):
+        Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    # One line of a fresh schema for each of dozens of migrations is no news to anybody.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    mlflow.set_tracking_uri(uri)
+    mlflow.set_registry_uri(uri)
+    client = MlflowClient()
+    if client.get_experiment_by_name(EXPERIMENT) is None:
+        client.create_experiment(EXPERIMENT, artifact_location=(lake_root() / "mlflow" / "artifacts").as_uri())
+    return client
+
+
+def register(candidate: Candidate, alias: str) -> Version:
+    """Log a model with all that belongs to it, register it, and let the alias point to it."""
+    client = open_store()
+    mlflow.set_experiment(EXPERIMENT)
+    with mlflow.start_run(run_name=f"{candidate.registered_name} {alias}") as run, TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "fitted"
+        candidate.save(folder)
+        mlflow.log_params(dict(candidate.params))
+        mlflow.log_metrics({name: value for name, value in candidate.metrics.items() if value == value})
+        mlflow.set_tags({**candidate.tags, "code_version": code_version()})
+        for name, table in candidate.tables.items():
+            mlflow.log_text(table.to_csv(index=False), f"{name}.csv")
+        logged = mlflow.pyfunc.log_model(
+            name="model",
+            python_model=str(candidate.code),
+            artifacts={"fitted": str(folder)},
+            signature=candidate.signature,
+            input_example=candidate.example,
+            pip_requirements=_REQUIREMENTS,
+        )
+        version = _create_version(client, candidate, logged.model_uri, run.info.run_id)
+    client.set_registered_model_alias(candidate.registered_name, alias, str(version))
+    return Version(candidate.registered_name, version, run.info.run_id)
+
+
+def load(name: str, alias: str) -> PyFuncModel:
+    """The model that an alias points to."""
+    open_store()
+    try:
+        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{name}@{alias}")
+        return model
+    except MlflowException as error:
+        raise BadInputError(
+            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({error.message}): train one"
+        ) from None
+
+
+def versions(name: str) -> dict[str, int]:
+    """Version that each alias of a registered model points to; none where it is not registered."""
+    try:
+        return {alias: int(number) for alias, number in open_store().get_registered_model(name).aliases.items()}
+    except MlflowException:
+        return {}
+
+
+def code_version() -> str:
+    """Commit of the checkout, with a mark where files differ from it; `unknown` outside of one."""
+    command = ["git", "-C", str(project_root()), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError, BadInputError):
+        return "unknown"
+
+
+def _create_version(client: MlflowClient, candidate: Candidate, uri: str, run_id: str) -> int:
+    try:
+        client.create_registered_model(candidate.registered_name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+    created = client.create_model_version(candidate.registered_name, uri, run_id, tags=dict(candidate.tags))
+    return int(created.version)

@@ -1,0 +1,133 @@
+"""What a table of scores says: means and spreads, changes against a baseline, winners. Nothing is typed in."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from perf_assets.reports.names import describe
+
+ALL = "all"
+SCENARIOS = ("CPU->CPU", "CPU->GPU", "GPU->CPU", "GPU->GPU")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where methods are compared: rows of one experiment, one protocol and one scenario."""
+
+    experiment: str
+    protocol: str
+    scenario: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """MAPE of a method against that of a baseline, over the seeds that both have: -0.5 is half the error."""
+
+    mape: float
+    baseline_mape: float
+    relative: float
+    """From the means over held-out folds."""
+    of_medians: float
+    """From the medians over held-out folds, which one hard fold does not carry."""
+    lowest: float
+    highest: float
+    """`relative` of single seeds."""
+    seeds: int
+
+    @property
+    def verdict(self) -> str:
+        """`better` or `worse` where all seeds agree."""
+        if self.highest < 0:
+            return "better"
+        return "worse" if self.lowest > 0 else "no clear difference"
+
+
+def scenarios(scores: pd.DataFrame) -> list[str]:
+    """Scenarios that occur, in a fixed order, without `all`."""
+    return [name for name in SCENARIOS if (scores["scenario"] == name).any()]
+
+
+def at(scores: pd.DataFrame, place: Place) -> pd.DataFrame:
+    """Rows of a place."""
+    here = scores[["experiment", "protocol", "scenario"]] == [place.experiment, place.protocol, place.scenario]
+    return scores[here.all(axis=1)]
+
+
+def over_seeds(scores: pd.DataFrame) -> pd.DataFrame:
+    """A row per experiment, protocol, method and scenario, methods in the order of the table.
+
+    `mape` is the mean over held-out folds and seeds, `spread` the standard deviation over seeds of the mean over folds
+    (0 where there is one seed), `median` the median over folds, and the other scores are means.
+    """
+    keys = ["experiment", "protocol", "method", "scenario"]
+    by_seed = scores.groupby([*keys, "seed"], sort=False).agg(
+        mape=("mape_ratio", "mean"),
+        median=("mape_ratio", "median"),
+        log_rmse=("log_rmse", "mean"),
+        within_10=("within_10_ratio", "mean"),
+        within_25=("within_25_ratio", "mean"),
+    )
+    grouped = by_seed.groupby(keys, sort=False)
+    found = grouped.mean()
+    found.insert(1, "spread", grouped["mape"].std(ddof=0))
+    return found.assign(seeds=grouped.size()).reset_index()
+
+
+def change(scores: pd.DataFrame, place: Place, method: str, baseline: str) -> Change | None:
+    """A method against a baseline; None where the table lacks one of them."""
+    here = at(scores, place)
+    folds = {
+        name: here[here["method"] == name].pivot(index="seed", columns="held_out", values="mape_ratio")
+        for name in (method, baseline)
+    }
+    seeds = folds[method].index.intersection(folds[baseline].index)
+    if not len(seeds):
+        return None
+    ours, theirs = (folds[name].loc[seeds] for name in (method, baseline))
+    each = ours.mean(axis=1) / theirs.mean(axis=1) - 1
+    mape, baseline_mape = float(ours.mean(axis=1).mean()), float(theirs.mean(axis=1).mean())
+    medians = float(ours.median(axis=1).mean()) / float(theirs.median(axis=1).mean()) - 1
+    return Change(
+        mape, baseline_mape, mape / baseline_mape - 1, medians, float(each.min()), float(each.max()), len(seeds)
+    )
+
+
+def ranking(scores: pd.DataFrame, place: Place) -> list[tuple[str, float]]:
+    """Methods with their MAPE, the best one first."""
+    found = over_seeds(at(scores, place)).sort_values("mape")
+    return [(str(method), float(mape)) for method, mape in zip(found["method"], found["mape"], strict=True)]
+
+
+def hardest_fold(scores: pd.DataFrame, place: Place, method: str) -> tuple[str, float] | None:
+    """The held-out fold with the largest MAPE, and its share of the sum over folds."""
+    here = at(scores, place)
+    by_fold = here[here["method"] == method].groupby("held_out")["mape_ratio"].mean()
+    return None if by_fold.empty else (str(by_fold.idxmax()), float(by_fold.max() / by_fold.sum()))
+
+
+def arrow(scenario: str) -> str:
+    """`CPU->GPU` as people write it."""
+    return scenario.replace("->", " → ")
+
+
+def percent(ratio: float, *, signed: bool = False) -> str:
+    """0.123 as 12.3%, 12.3 as 1,230%."""
+    digits = 1 if abs(ratio) < 1 else 0
+    return f"{100 * ratio:{'+' if signed else ''},.{digits}f}%".replace("-", "\N{MINUS SIGN}")
+
+
+def markdown(scores: pd.DataFrame, experiment: str, protocol: str) -> str:
+    """MAPE by method and scenario as a Markdown table."""
+    chosen = over_seeds(scores[(scores["experiment"] == experiment) & (scores["protocol"] == protocol)])
+    columns = [*scenarios(scores), ALL]
+    lines = ["| method | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
+    for method in dict.fromkeys(chosen["method"]):
+        of_method = chosen[chosen["method"] == method].set_index("scenario")
+        cells = [
+            f"{percent(of_method.at[name, 'mape'])} ± {percent(of_method.at[name, 'spread'])}"
+            if name in of_method.index
+            else ""
+            for name in columns
+        ]
+        lines.append(f"| {describe(method)} (`{method}`) | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,116 @@
+"""The xAMM experiments as one HTML page without outside parts: tables, pictures, the paper's figures beside ours."""
+
+import base64
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from perf_assets.reports import figures, maps
+from perf_assets.reports.names import PROTOCOLS, describe, full_name
+from perf_assets.reports.summary import ALL, arrow, over_seeds, percent, scenarios
+from perf_assets.reports.xamm_findings import EMBEDDINGS, INPUTS, MACHINES, OPTIONS, beside_the_paper, findings
+
+_SMALL_DPI = 80
+_TEMPLATE = "xamm.html.jinja"
+_SECTIONS = (
+    (INPUTS, "loao", "Experiment 1: raw counters, embeddings, embeddings with AMMs"),
+    (EMBEDDINGS, "loao", "Experiment 2: which embedding"),
+    (OPTIONS, "loao", "Experiment 3: how a machine's benchmark becomes its AMM"),
+    (MACHINES, "loao", "Experiment 4: how machines are described, unseen application"),
+    (MACHINES, "lomo", "Experiment 4: how machines are described, unseen machine (not in the paper)"),
+)
+
+
+def xamm_page(scores: pd.DataFrame, embeddings: pd.DataFrame) -> str:
+    """The page from the rows of `eval_xamm__scores` and `eval_xamm__embeddings`."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"arrow": arrow, "percent": percent, "signed": lambda ratio: percent(ratio, signed=True)}
+    return environment.get_template(_TEMPLATE).render(
+        origin=origin(scores),
+        seeds=scores["seed"].nunique(),
+        applications=sorted(scores.loc[scores["protocol"] == "loao", "held_out"].unique()),
+        machines=sorted(scores.loc[scores["protocol"] == "lomo", "held_out"].unique()),
+        findings=findings(scores),
+        comparisons=beside_the_paper(scores),
+        sections=[_section(scores, *section) for section in _SECTIONS if _has(scores, *section[:2])],
+        pictures=[(by, _image(partial(maps.embedding_scatter, embeddings, by))) for by in ("machine", "app")],
+        runs=embeddings.groupby("embedding").size().max(),
+    )
+
+
+def origin(scores: pd.DataFrame) -> str:
+    """Which data the figures are from."""
+    if scores["is_simulated"].all():
+        return "simulated fleet"
+    return "measured and simulated machines" if scores["is_simulated"].any() else "measured machines"
+
+
+def said(scores: pd.DataFrame) -> str:
+    """The findings as a Markdown list."""
+    return "\n".join(f"- **{finding.headline}** {finding.detail}" for finding in findings(scores))
+
+
+def summary_picture(scores: pd.DataFrame) -> str:
+    """A small picture as a data URI: how machines are described, for unseen machines."""
+    buffer = io.BytesIO()
+    figures.methods_by_scenario(scores, MACHINES, "lomo", io.BytesIO()).savefig(buffer, dpi=_SMALL_DPI, format="png")
+    return _data_uri(buffer)
+
+
+def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -> dict[str, Any]:
+    chosen = scores[(scores["experiment"] == experiment) & (scores["protocol"] == protocol)]
+    name = full_name if experiment == INPUTS else describe
+    draw: Callable[[figures.Target], object] = (
+        partial(figures.trees_by_scenario, scores)
+        if experiment == INPUTS
+        else partial(figures.methods_by_scenario, scores, experiment, protocol)
+    )
+    by_fold = chosen[chosen["scenario"] == ALL].pivot_table(
+        index="method", columns="held_out", values="mape_ratio", sort=False
+    )
+    return {
+        "title": title,
+        "what_is_new": PROTOCOLS[protocol],
+        "image": _image(draw),
+        "columns": [*scenarios(chosen), ALL],
+        "rows": _rows(over_seeds(chosen), name),
+        "folds": sorted(by_fold.columns),
+        "by_fold": [(name(str(m)), by_fold.loc[m].to_dict()) for m in by_fold.index],
+        "best_by_fold": by_fold.min().to_dict(),
+    }
+
+
+def _rows(found: pd.DataFrame, name: Callable[[str], str]) -> list[dict[str, Any]]:
+    """A row per method with a cell per scenario."""
+    best = found.groupby("scenario")["mape"].min()
+    rows = []
+    for method in dict.fromkeys(found["method"]):
+        of_method = found[found["method"] == method].set_index("scenario")
+        cells = {
+            scenario: {**values, "is_best": values["mape"] == best[scenario]}
+            for scenario, values in of_method.to_dict("index").items()
+        }
+        rows.append({"method": method, "name": name(method), "cells": cells})
+    return rows
+
+
+def _has(scores: pd.DataFrame, experiment: str, protocol: str) -> bool:
+    return bool(((scores["experiment"] == experiment) & (scores["protocol"] == protocol)).any())
+
+
+def _image(draw: Callable[[figures.Target], object]) -> str:
+    """What a function draws, as a data URI."""
+    buffer = io.BytesIO()
+    draw(buffer)
+    return _data_uri(buffer)
+
+
+def _data_uri(png: io.BytesIO) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"

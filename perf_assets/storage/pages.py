@@ -1,0 +1,16 @@
+"""Pages for people in the lake's folder of reports."""
+
+from pathlib import Path
+
+from perf_assets.storage.files import exclusive, write_bytes
+from perf_assets.storage.lake import Lake
+
+_WAIT_SECONDS = 60.0
+
+
+def store_page(lake: Lake, name: str, html: str) -> Path:
+    """Write or replace a page; where it is."""
+    path = lake.reports / f"{name}.html"
+    with exclusive(lake.locks / f"report-{name}.lock", f"the page {path.name}", _WAIT_SECONDS):
+        write_bytes(path, html.encode())
+    return path
