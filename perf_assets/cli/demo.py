@@ -5,6 +5,7 @@ import click
 from perf_assets.cli.ingest import ingest_with_progress, report
 from perf_assets.cli.options import json_option, machine_option
 from perf_assets.cli.output import say
+from perf_assets.cli.train import train
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.places import check_dagster_home
 from perf_assets.storage.lake import Lake
@@ -13,6 +14,7 @@ from perf_assets.storage.landing import land
 _NEXT = """
 All of this is simulated. Look at it:
   make up                                      the Dagster page (lineage, tables, checks) and the MLflow page
+  .venv/bin/perf-assets amm                    the machines as vectors; pictures in data_lake/reports/
   .venv/bin/perf-assets counters               what each machine counts, and what it stands for
   .venv/bin/perf-assets land PATH --machine M  your own measurements (see data_lake/README.md)
   .venv/bin/perf-assets ingest                 read what landed, unless the sensor of 'make up' does
@@ -42,8 +44,17 @@ def command(scale: float, seed: int, chosen: tuple[str, ...], as_json: bool) -> 
     machines = sorted(chosen) or known
     _land_fleet(lake, scale, seed, machines)
     outcomes = ingest_with_progress(machines)
+    if not any(outcome.failure for outcome in outcomes):
+        _train(lake, seed)
     say(_NEXT)
     report(lake, machines, outcomes, as_json=as_json)
+
+
+def _train(lake: Lake, seed: int) -> None:
+    try:
+        train(lake, seed)
+    except BadInputError as error:
+        say(f"No model was trained: {error}")
 
 
 def _land_fleet(lake: Lake, scale: float, seed: int, machines: list[str]) -> None:

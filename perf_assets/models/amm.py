@@ -157,7 +157,7 @@ def fit_encoder(
     if not samples.is_benchmark.any():
         raise BadInputError("an AMM needs benchmark rows: name the benchmark applications")
     machines = samples.encoder_machines
-    reference = reference or samples.machines[samples.training_machines[0]]
+    reference = reference or samples.machines[[*samples.training_machines, *machines][0]]
     layout = SuiteLayout.of(samples)
     rows = benchmark_results(samples, layout)
     times = log_times(samples, layout)

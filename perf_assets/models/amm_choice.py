@@ -48,4 +48,4 @@ def choose_options(
             for options, error in zip(every, mean, strict=True)
         ]
     )
-    return every[int(np.argmin(mean))], table.sort_values("log_rmse", ignore_index=True)
+    return every[int(np.argmin(mean))], table.sort_values("log_rmse", kind="stable", ignore_index=True)

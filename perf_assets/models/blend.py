@@ -63,23 +63,21 @@ def fit_blend(samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit:
 
 
 def held_out_predictions(
-    samples: PairedSamples,
-    unseen: Unseen,
-    names: Sequence[str],
-    fit: FitComponent,
-    progress: Callable[[str], None] = lambda line: None,
+    samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent
 ) -> list[HeldOut]:
     """One for each application or machine that can be held out; none where there are too few."""
     try:
         folds = list(BY_UNSEEN[unseen](samples))
     except BadInputError:
         return []
-    held_out = []
-    for count, fold in enumerate(folds, 1):
-        progress(f"unseen {unseen} {count} of {len(folds)}: {fold.held_out}")
-        found = np.stack([fit(name, fold.train).predict(samples, fold.test) for name in names])
-        held_out.append(HeldOut(found, samples.log_relative_time(fold.test), distance(samples, fold.test)))
-    return held_out
+    return [
+        HeldOut(
+            np.stack([fit(name, fold.train).predict(samples, fold.test) for name in names]),
+            samples.log_relative_time(fold.test),
+            distance(samples, fold.test),
+        )
+        for fold in folds
+    ]
 
 
 def distance(samples: PairedSamples, examples: Examples) -> Floats:

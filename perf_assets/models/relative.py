@@ -54,6 +54,7 @@ class Workshop:
 
     def __init__(self, seed: int = 0, amm_options: AmmOptions | None = None) -> None:
         self.seed = seed
+        self.amm_options = amm_options
         self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.Part]] = {
             **inputs.FIT,
             "published_amm": partial(inputs.fit_published_amm, options=amm_options),

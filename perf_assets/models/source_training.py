@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.folds import Unseen
+from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.paired import Floats, PairedSamples
 from perf_assets.models.amm import AmmOptions
-from perf_assets.models.blend import Blend, HeldOut, choose_weights, held_out_predictions
+from perf_assets.models.blend import Blend, HeldOut, choose_weights, distance
 from perf_assets.models.downstream import DOWNSTREAM
 from perf_assets.models.relative import Workshop, best_components
+from perf_assets.models.side_by_side import side_by_side
 from perf_assets.models.source_model import Machines, SourceModel
 
 WITHOUT_AMM = tuple(f"{described}_{trees}" for described in ("raw", "embedding") for trees in DOWNSTREAM)
@@ -43,6 +44,8 @@ def train_source(
     """Choose by cross-validation over applications and over machines, then fit on everything."""
     if not samples.is_benchmark.any():
         raise BadInputError("source models with AMMs need RAJAPerf runs: land some")
+    if not len(samples.examples()):
+        raise BadInputError("source models need two machines with RAJAPerf that ran the same configuration: land more")
     start = time.monotonic()
     workshop = Workshop(seed, amm_options)
     held_out = {unseen: _held_out(samples, unseen, workshop, progress) for unseen in _UNSEEN}
@@ -73,13 +76,43 @@ def train_source(
 def _held_out(
     samples: PairedSamples, unseen: Unseen, workshop: Workshop, progress: Callable[[str], None]
 ) -> tuple[list[str], list[HeldOut]]:
-    """Names of all methods, and their predictions for each held-out application or machine."""
+    """Names of all methods, and their predictions for each held-out application or machine.
+
+    As many folds at a time as there are threads to use; with too few applications or machines there are none.
+    """
     baselines = [name for name in BASELINES if name != "spec_xgboost" or samples.specification is not None]
     names = list(dict.fromkeys([*WITHOUT_AMM, *WITH_AMM, *baselines, *best_components(samples, unseen)]))
-    folds = held_out_predictions(
-        samples, unseen, names, lambda name, data: workshop.fit(name, data, unseen), progress=progress
-    )
-    return names, folds
+    try:
+        folds = list(BY_UNSEEN[unseen](samples))
+    except BadInputError as error:
+        progress(f"nothing is held out: {error}")
+        return names, []
+    pieces = [
+        _Piece(position, unseen, tuple(names), workshop.seed, workshop.amm_options) for position in range(len(folds))
+    ]
+    found: dict[int, HeldOut] = {}
+    for piece, held_out in side_by_side(_predict_fold, samples, pieces):
+        found[piece.position] = held_out
+        progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(found)} of {len(folds)}")
+    return names, [found[position] for position in range(len(folds))]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One fold for a worker process."""
+
+    position: int
+    unseen: Unseen
+    names: tuple[str, ...]
+    seed: int
+    amm_options: AmmOptions | None
+
+
+def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
+    fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
+    workshop = Workshop(piece.seed, piece.amm_options)
+    found = [workshop.fit(name, fold.train, fold.unseen).predict(samples, fold.test) for name in piece.names]
+    return HeldOut(np.stack(found), samples.log_relative_time(fold.test), distance(samples, fold.test))
 
 
 def _only(fold: HeldOut, positions: Sequence[int]) -> HeldOut:
@@ -101,6 +134,8 @@ def _blend_scores(unseen: Unseen, blend: Blend, names: Sequence[str], folds: Seq
 
 def _score(unseen: Unseen, name: str, log_errors: Sequence[Floats]) -> dict[str, object]:
     relative = [np.abs(np.expm1(errors)) for errors in log_errors]
+    if not relative:
+        return {"unseen": unseen, "method": name, "mape_ratio": np.nan, "median_ape_ratio": np.nan, "log_rmse": np.nan}
     return {
         "unseen": unseen,
         "method": name,
@@ -111,5 +146,9 @@ def _score(unseen: Unseen, name: str, log_errors: Sequence[Floats]) -> dict[str,
 
 
 def _best_of(scores: pd.DataFrame, names: Sequence[str]) -> str:
-    """Smallest log error, mean of both questions: relative errors of a few hopeless folds would drown the rest."""
-    return str(scores[scores["method"].isin(names)].groupby("method")["log_rmse"].mean().idxmin())
+    """Smallest log error, mean of both questions: relative errors of a few hopeless folds would drown the rest.
+
+    The first where nothing could be held out.
+    """
+    errors = scores[scores["method"].isin(names)].groupby("method")["log_rmse"].mean().dropna()
+    return names[0] if errors.empty else str(errors.idxmin())

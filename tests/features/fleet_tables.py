@@ -1,0 +1,83 @@
+"""A small made-up fleet as the warehouse gives it: RAJAPerf everywhere, applications on most, GPUs on one."""
+
+import numpy as np
+import pandas as pd
+
+from perf_assets.core.canonical import XAMM_FEATURES
+from perf_assets.features.fleet_samples import FleetTables
+
+SPEEDS = {"ash": (1.0, 1.0), "birch": (2.0, 0.7), "cedar": (0.5, 3.0), "elm": (1.5, 1.5), "fir": (3.0, 0.4)}
+"""Memory and compute speed of a core; fir ran no application."""
+GPU = {"elm": (20.0, 30.0)}
+"""The same of a GPU."""
+KERNELS = {
+    "Stream_TRIAD": 1.0,
+    "Stream_DOT": 0.9,
+    "Basic_DAXPY": 0.8,
+    "Poly_GEMM": 0.05,
+    "Poly_3MM": 0.1,
+    "Apps_VOL": 0.5,
+}
+"""Share of memory-bound work."""
+APPS = {"Kripke": 0.7, "Laghos": 0.3, "SW4lite": 0.9, "miniVite": 0.5}
+WITHOUT_GPU = ("miniVite",)
+
+
+def seconds(work: float, share: float, speeds: tuple[float, float]) -> float:
+    """Geometric mixture of memory and compute time."""
+    memory, compute = speeds
+    return work * memory**-share * compute ** -(1 - share)
+
+
+def fleet_tables(seed: int = 0) -> FleetTables:
+    """The three tables."""
+    generator = np.random.default_rng(seed)
+    return FleetTables(_runs(generator), _kernels(), _specs())
+
+
+def _kernels() -> pd.DataFrame:
+    rows = []
+    for machine, speeds in SPEEDS.items():
+        for kernel, share in KERNELS.items():
+            for size in (100_000, 1_000_000):
+                places = {"core": speeds, "busy_core": (speeds[0] / 2, speeds[1])}
+                places |= {"device": GPU[machine]} if machine in GPU else {}
+                for placement, here in places.items():
+                    work = {"bytes_per_rep": 8.0 * size, "flops_per_rep": 2.0 * size / (0.1 + share)}
+                    time = {"seconds_per_rep": seconds(size / 1e9, share, here)}
+                    key = {"machine": machine, "kernel": kernel, "problem_size": size, "placement": placement}
+                    rows.append({**key, **time, **work})
+    return pd.DataFrame(rows)
+
+
+def _runs(generator: np.random.Generator) -> pd.DataFrame:
+    rows = []
+    for machine, speeds in SPEEDS.items():
+        if machine == "fir":
+            continue
+        for app, share in APPS.items():
+            gpus = int(machine in GPU and app not in WITHOUT_GPU)
+            for size in range(1, 9):
+                noise = np.exp(0.01 * generator.standard_normal(len(XAMM_FEATURES) + 1))
+                features = {f.name: (0.05 + share * (i % 3) + 0.01 * i) for i, f in enumerate(XAMM_FEATURES)}
+                measured = {name: value * float(n) for (name, value), n in zip(features.items(), noise, strict=False)}
+                wall = seconds(float(size), share, GPU[machine] if gpus else speeds) * float(noise[-1])
+                key = {"machine": machine, "app": app, "args": f"-n {size}", "ranks": 1, "threads": 1, "gpus": gpus}
+                rows.append({**key, "wall_seconds": wall, **measured})
+    return pd.DataFrame(rows)
+
+
+def _specs() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "machine": machine,
+                "name": machine,
+                "cpu_clock_hertz": 1e9 * compute,
+                "memory_bandwidth_bytes_per_second": 1e10 * memory,
+                "gpu_count": 1.0 if machine in GPU else np.nan,
+                "gpu_peak_double_flops": 1e12 * GPU[machine][1] if machine in GPU else np.nan,
+            }
+            for machine, (memory, compute) in SPEEDS.items()
+        ]
+    )

@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.fleet_samples import (
+    KERNEL_COLUMNS,
+    RUN_COLUMNS,
+    benchmark_samples,
+    fleet_samples,
+    uses_device,
+)
+from perf_assets.features.folds import leave_one_machine_out
+from tests.features.fleet_tables import APPS, GPU, KERNELS, SPEEDS, fleet_tables, seconds
+
+
+def test_a_machine_with_gpus_is_two_machines() -> None:
+    samples = fleet_samples(fleet_tables())
+    assert samples.machines == (*SPEEDS, "elm (host)")
+    assert uses_device(samples).tolist() == [name in GPU for name in samples.machines]
+    elm, host = samples.machines.index("elm"), samples.machines.index("elm (host)")
+    on_host = np.isfinite(samples.log_seconds[host]) & ~samples.is_benchmark
+    assert set(samples.apps[on_host]) == {"miniVite"}
+    on_gpu = np.isfinite(samples.log_seconds[elm]) & ~samples.is_benchmark
+    assert set(samples.apps[on_gpu]) == set(APPS) - {"miniVite"}
+    assert samples.specification is not None
+    assert (samples.specification[elm] != samples.specification[host]).any()
+
+
+def test_a_share_of_a_node_is_a_gpu_where_there_is_one() -> None:
+    samples = fleet_samples(fleet_tables())
+    row = samples.configurations.index("Stream_TRIAD 1000000 share")
+    times = dict(zip(samples.machines, np.exp(samples.log_seconds[:, row]), strict=True))
+    assert times["elm"] == pytest.approx(seconds(1e-3, 1.0, GPU["elm"]))
+    busy = (SPEEDS["elm"][0] / 2, SPEEDS["elm"][1])
+    assert times["elm (host)"] == pytest.approx(seconds(1e-3, 1.0, busy))
+    assert samples.benchmark_settings is not None
+    assert samples.benchmark_settings[row] == "share, size 2"
+
+
+def test_kernels_and_runs_have_columns_of_their_own() -> None:
+    samples = fleet_samples(fleet_tables())
+    assert samples.counter_names == (*RUN_COLUMNS, *KERNEL_COLUMNS)
+    assert np.isnan(samples.counters[:, samples.is_benchmark][:, :, : len(RUN_COLUMNS)]).all()
+    assert np.isnan(samples.counters[:, ~samples.is_benchmark][:, :, len(RUN_COLUMNS) :]).all()
+    assert not samples.learns_from_benchmark
+    assert samples.is_benchmark.sum() == 2 * 2 * len(KERNELS)
+
+
+def test_a_machine_without_applications_is_known_by_its_benchmark() -> None:
+    samples = fleet_samples(fleet_tables())
+    fir = samples.machines.index("fir")
+    assert fir in samples.encoder_machines
+    assert fir not in samples.training_machines
+
+
+def test_leaving_a_machine_out_leaves_its_host_out() -> None:
+    samples = fleet_samples(fleet_tables())
+    folds = {fold.held_out: fold for fold in leave_one_machine_out(samples)}
+    assert set(folds) == {"ash", "birch", "cedar", "elm"}
+    hidden = folds["elm"].train
+    names = [hidden.machines[machine] for machine in hidden.encoder_machines]
+    assert "elm" not in names
+    assert "elm (host)" not in names
+    assert {samples.machines[target] for target in folds["elm"].test.target} == {"elm", "elm (host)"}
+
+
+def test_machines_without_enough_rajaperf_are_left_out_with_a_note() -> None:
+    tables = fleet_tables()
+    kernels = tables.kernels
+    few = kernels[(kernels["machine"] != "ash") | (kernels["kernel"] == "Stream_TRIAD")]
+    samples = fleet_samples(replace(tables, kernels=few))
+    assert "ash" not in samples.machines
+    assert samples.notes == ("ash has no RAJAPerf runs, or too few, and is left out",)
+    assert samples.is_benchmark.sum() == 2 * 2 * len(KERNELS)
+
+
+def test_without_rajaperf_nothing_describes_machines() -> None:
+    tables = fleet_tables()
+    with pytest.raises(BadInputError, match="no RAJAPerf run"):
+        benchmark_samples(tables.kernels.iloc[:0])

@@ -1,0 +1,103 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.fleet_samples import fleet_samples
+from perf_assets.features.paired import PairedSamples
+from perf_assets.models import source_training
+from perf_assets.models.amm import AmmOptions
+from perf_assets.models.source_training import TrainedSource, train_source
+from perf_assets.registry.source import NAME, register_source
+from perf_assets.registry.source_questions import SIGNATURE, example_questions
+from perf_assets.registry.store import load, open_store, versions
+from tests.features.fleet_tables import fleet_tables
+
+
+@pytest.fixture(scope="module")
+def samples() -> PairedSamples:
+    return fleet_samples(fleet_tables())
+
+
+@pytest.fixture(scope="module")
+def trained(samples: PairedSamples) -> TrainedSource:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERF_ASSETS_THREADS", "1")
+        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost",))
+        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
+        return train_source(samples, AmmOptions(), 0, lambda line: None)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return tmp_path
+
+
+def test_both_are_registered_with_all_that_belongs_to_them(
+    samples: PairedSamples, trained: TrainedSource, store: Path
+) -> None:
+    for with_amm in (False, True):
+        register_source(trained, samples, {"manifests_digest": "abc"}, with_amm=with_amm)
+    assert versions(NAME) == {"without-amm": 1, "with-amm": 2}
+    served = load(NAME, "with-amm")
+    assert served.metadata.signature == SIGNATURE
+    asked = example_questions(samples, 5)
+    asked.loc[0, "target_machine"] = "nowhere"
+    found = served.predict(asked)
+    assert found["model"].tolist() == ["without-amm", *["with-amm"] * 4]
+    assert found["note"].iloc[0].startswith("no AMM of nowhere")
+    assert (found["predicted_seconds"] / asked["wall_seconds"]).tolist() == pytest.approx(
+        found["relative_time"].tolist()
+    )
+    without = load(NAME, "without-amm").predict(asked)
+    assert set(without["model"]) == {"without-amm"}
+    client = open_store()
+    version = client.get_model_version_by_alias(NAME, "with-amm")
+    run = client.get_run(version.run_id)
+    assert run.data.tags["manifests_digest"] == "abc"
+    assert any("raw_xgboost" in name for name in run.data.metrics)
+    assert "cross_validation.csv" in {file.path for file in client.list_artifacts(version.run_id)}
+    _answers_in_a_fresh_process(store, asked, found)
+
+
+def _answers_in_a_fresh_process(store: Path, asked: pd.DataFrame, found: pd.DataFrame) -> None:
+    asked.to_parquet(store / "asked.parquet")
+    script = (
+        "import pandas, mlflow; mlflow.set_tracking_uri('sqlite:///mlflow/mlflow.db');"
+        "served = mlflow.pyfunc.load_model('models:/perf-source@with-amm');"
+        "served.predict(pandas.read_parquet('asked.parquet')).to_parquet('found.parquet')"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=store, check=True, capture_output=True)
+    pd.testing.assert_frame_equal(pd.read_parquet(store / "found.parquet"), found, check_exact=False, rtol=1e-5)
+
+
+def test_an_alias_moves_to_the_new_version(samples: PairedSamples, trained: TrainedSource, store: Path) -> None:
+    for _ in range(2):
+        register_source(trained, samples, {}, with_amm=True)
+    assert versions(NAME) == {"with-amm": 2}
+
+
+def test_what_is_not_registered_is_said(store: Path) -> None:
+    assert versions(NAME) == {}
+    with pytest.raises(BadInputError, match=r"no model perf-source@with-amm .*train one"):
+        load(NAME, "with-amm")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"wall_seconds": 0.0}, "must be above 0")],
+)
+def test_wrong_questions_are_refused(
+    change: dict[str, float], reason: str, samples: PairedSamples, trained: TrainedSource
+) -> None:
+    from perf_assets.registry.source_questions import answer
+
+    with pytest.raises(BadInputError, match=reason):
+        answer(example_questions(samples).assign(**change), trained.model)
+    with pytest.raises(BadInputError, match="lack the column ranks"):
+        answer(example_questions(samples).drop(columns="ranks"), trained.model)
