@@ -84,5 +84,60 @@ XAMM_EMBEDDINGS = Table(
     ),
 )
 
-RESULT_TABLES = (AMMS, BEHAVES_LIKE, FEATURE_MASKS, XAMM_SCORES, XAMM_EMBEDDINGS)
+_TRANSFER_SCORE = (
+    Column("target", Type.TEXT, "Machine to predict for, or the machine without its GPUs"),
+    Column("source", Type.TEXT, "Reference machine whose runs predict"),
+    Column("shots", Type.INTEGER, "Runs on the target that were given", unit="count", minimum=0),
+    Column("seed", Type.INTEGER, "Which random draw of shots", minimum=0),
+    Column("method", Type.TEXT, "Method, or baseline"),
+    Column("mape_ratio", Type.REAL, "Mean |predicted / true - 1| over the test rows", unit="ratio", minimum=0.0),
+    Column("log_rmse", Type.REAL, "Root mean square of log(predicted / true)", minimum=0.0),
+    Column(
+        "coverage_90_ratio",
+        Type.REAL,
+        "Share of test rows inside the 90% interval, where the method has one",
+        unit="ratio",
+        nullable=True,
+        minimum=0.0,
+        maximum=1.0,
+    ),
+    IS_SIMULATED,
+)
+
+TRANSFER_SCORES = Table(
+    "eval_transfer__scores",
+    "Learning curve of a machine: error of target models over the number of runs on it, from its reference machine, "
+    "beside baselines on the same test rows.",
+    key=("machine", "target", "source", "shots", "seed", "method"),
+    columns=(MACHINE, *_TRANSFER_SCORE),
+)
+
+TRANSFER_MATRIX = Table(
+    "eval_transfer__matrix",
+    "All ordered pairs of machines x numbers of shots x seeds x methods, with the severity of each transfer.",
+    key=("target", "source", "shots", "seed", "method"),
+    columns=(
+        *_TRANSFER_SCORE,
+        Column(
+            "severity_ratio",
+            Type.REAL,
+            "How hard the transfer is: 0 at the floor of a machine to itself, 1 where nothing is in common",
+            unit="ratio",
+            nullable=True,
+            minimum=0.0,
+            maximum=1.0,
+        ),
+        Column("data_digest", Type.TEXT, "Samples that the pair was scored on"),
+    ),
+)
+
+RESULT_TABLES = (
+    AMMS,
+    BEHAVES_LIKE,
+    FEATURE_MASKS,
+    XAMM_SCORES,
+    XAMM_EMBEDDINGS,
+    TRANSFER_SCORES,
+    TRANSFER_MATRIX,
+)
 """Made by models, stored as Parquet beside the record and loaded whole."""

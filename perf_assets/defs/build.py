@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from perf_assets.defs import automation, checks, evaluation, features, jobs, models, progress, raw
+from perf_assets.defs import automation, checks, evaluation, features, jobs, models, progress, raw, targets
 from perf_assets.defs.resources import LakeResource
 
 
@@ -17,6 +17,10 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             models.describe_machine,
             models.draw_machines,
             models.train_source_models,
+            targets.adapt_machine,
+            targets.score_machine,
+            targets.write_machine_page,
+            targets.score_all_pairs,
             evaluation.run_xamm_experiments,
             evaluation.draw_xamm_embeddings,
             evaluation.write_xamm_report,
@@ -27,7 +31,9 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             jobs.train_encoder_job,
             jobs.describe_machine_job,
             jobs.train_source_job,
+            jobs.adapt_machine_job,
             jobs.evaluate_xamm_job,
+            jobs.score_all_pairs_job,
         ],
         sensors=[automation.landing_sensor],
         schedules=[automation.nightly_ingestion],

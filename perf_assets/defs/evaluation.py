@@ -49,8 +49,8 @@ def run_xamm_experiments(
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(scores),
-            "is_simulated": bool(scores["is_simulated"].any()),
             "seeds": config.seeds,
+            **lake.provenance(),
             **{f"mape {name} {kind}": dg.MetadataValue.md(markdown(scores, name, kind)) for name, kind in shown},
             "record": dg.MetadataValue.path(path),
         }
@@ -81,7 +81,9 @@ def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
     from perf_assets.reports.xamm_report import origin, said, summary_picture, xamm_page
 
-    scores, embeddings = (stored(lake.lake(), t, f"dg launch {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS))
+    scores, embeddings = (
+        stored(lake.lake(), t, f"dg launch --assets {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS)
+    )
     path = store_page(lake.lake(), "xamm", xamm_page(scores, embeddings))
     return dg.MaterializeResult(
         metadata={

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, models
+from perf_assets.defs import evaluation, models, targets
 
 train_encoder_job = dg.define_asset_job(
     "train_amm_encoder_job",
@@ -22,6 +22,18 @@ train_source_job = dg.define_asset_job(
     selection=dg.AssetSelection.assets(models.train_source_models, models.draw_machines),
     executor_def=dg.in_process_executor,
     description="Train and register the source models, and draw the machines",
+)
+adapt_machine_job = dg.define_asset_job(
+    "adapt_machine_job",
+    selection=dg.AssetSelection.assets(targets.adapt_machine, targets.score_machine, targets.write_machine_page),
+    executor_def=dg.in_process_executor,
+    description="Adapt, score and register the target model of a machine, and write its page",
+)
+score_all_pairs_job = dg.define_asset_job(
+    "score_all_pairs_job",
+    selection=dg.AssetSelection.assets(targets.score_all_pairs),
+    executor_def=dg.in_process_executor,
+    description="Score target models for all ordered pairs of machines",
 )
 evaluate_xamm_job = dg.define_asset_job(
     "evaluate_xamm_job",

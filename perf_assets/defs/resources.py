@@ -39,6 +39,10 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         warehouse = self.warehouse()
         return FleetTables(*(warehouse.frame(query) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY)))
 
+    def target_folder(self, machine: str) -> Path:
+        """Where the fitted target model of a machine is kept."""
+        return self.lake().models / "targets" / machine
+
     def is_simulated(self, machine: str | None = None) -> bool:
         """Whether anything of a machine, or of all, was simulated."""
         query = f"SELECT coalesce(bool_or(is_simulated), false) AS found FROM {BUNDLES.name} WHERE $m IN (machine, '')"

@@ -16,7 +16,14 @@ from perf_assets.core.places import check_dagster_home
 from perf_assets.defs import progress
 from perf_assets.defs.automation import ingest_machine_job
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.jobs import describe_machine_job, evaluate_xamm_job, train_encoder_job, train_source_job
+from perf_assets.defs.jobs import (
+    adapt_machine_job,
+    describe_machine_job,
+    evaluate_xamm_job,
+    score_all_pairs_job,
+    train_encoder_job,
+    train_source_job,
+)
 from perf_assets.defs.partitions import machines as machines_partitions
 
 _PROCESS_TAG = "perf_assets/process"
@@ -24,6 +31,8 @@ _OF_WHAT_WAS_GIVEN = {"BadInputError", "UnreadableFileError", "BusyError", "Dags
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
+_Stage = tuple[str, str, dict[str, Any], str | None]
+"""Title, name of the job, its configuration, and the machine it is for."""
 
 
 @dataclass(frozen=True)
@@ -56,33 +65,48 @@ def ingest_machines(
 
 def train_fleet(machines: Sequence[str], seed: int, on_stage: Callable[[str], None]) -> None:
     """Train the encoder, make the AMM of each machine, train and register the source models."""
+    stages: list[_Stage] = [
+        ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
+        *((f"AMM of {machine}", describe_machine_job.name, {}, machine) for machine in machines),
+        ("source models", train_source_job.name, _seeded("train_source_models", seed), None),
+    ]
+    _run_stages(stages, on_stage)
+
+
+def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Adapt, score and register the target model of each machine, and write its page."""
+    config = {
+        "adapt_machine": {"config": {"seed": seed}},
+        "score_machine": {"config": {"seeds": seeds}},
+    }
+    _run_stages([(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines], on_stage)
+
+
+def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Run the xAMM experiments and write their page."""
+    config = {"ops": {"run_xamm_experiments": {"config": {"seeds": seeds}}}}
+    _run_stages([("xAMM experiments", evaluate_xamm_job.name, config, None)], on_stage)
+
+
+def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Score all ordered pairs of machines."""
+    config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds}}}}
+    _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
+
+
+def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None]) -> None:
+    """Run jobs one after the other in this process, showing what their steps say; the first failure ends it."""
     with open_instance() as instance:
         end_dead_runs(instance)
-        instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
+        partitions = [machine for *_, machine in stages if machine is not None]
+        instance.add_dynamic_partitions(machines_partitions.name or "", partitions)
         definitions = build_definitions()
-        stages: list[tuple[str, str, dict[str, Any], str | None]] = [
-            ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
-            *((f"AMM of {machine}", describe_machine_job.name, {}, machine) for machine in machines),
-            ("source models", train_source_job.name, _seeded("train_source_models", seed), None),
-        ]
         for title, job, config, machine in stages:
             on_stage(title)
-            failure, is_bad_input = _failure(
-                _execute(definitions.resolve_job_def(job), instance, _SHOWN | config, machine)
-            )
+            result = _execute(definitions.resolve_job_def(job), instance, _SHOWN | config, machine)
+            failure, is_bad_input = _failure(result)
             if failure is not None:
                 raise BadInputError(f"{title}: {failure}") if is_bad_input else RuntimeError(f"{title}: {failure}")
-
-
-def evaluate_xamm(seeds: int) -> None:
-    """Run the xAMM experiments and write their page."""
-    with open_instance() as instance:
-        end_dead_runs(instance)
-        config = _SHOWN | {"ops": {"run_xamm_experiments": {"config": {"seeds": seeds}}}}
-        job = build_definitions().resolve_job_def(evaluate_xamm_job.name)
-        failure, is_bad_input = _failure(_execute(job, instance, config, None))
-        if failure is not None:
-            raise BadInputError(failure) if is_bad_input else RuntimeError(failure)
 
 
 def _seeded(step: str, seed: int) -> dict[str, Any]:

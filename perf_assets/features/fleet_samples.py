@@ -51,6 +51,9 @@ KERNELS_QUERY = f"""
     FROM repeated GROUP BY machine, kernel, problem_size, placement ORDER BY ALL
 """
 """Median of the runs of each variant and tuning, then the fastest of them: what the machine can do."""
+NODES_QUERY = f"""
+    SELECT {", ".join(CONFIGURATION)}, max(coalesce(nodes, 1)) AS nodes FROM {FEATURES.name} GROUP BY ALL ORDER BY ALL
+"""
 SPECS_QUERY = f"SELECT * FROM {SPECS.name} ORDER BY machine"
 
 
@@ -127,6 +130,12 @@ def configuration_name(key: tuple[object, ...]) -> str:
     """Application, arguments, ranks and threads as one text."""
     app, args, ranks, threads = key
     return f"{app} {args} ({ranks} x {threads})"
+
+
+def nodes_by_configuration(rows: pd.DataFrame) -> "pd.Series[float]":
+    """Nodes of each configuration by its name, from rows of `NODES_QUERY`: the most that it ever used."""
+    names = [configuration_name(key) for key in rows[list(CONFIGURATION)].itertuples(index=False, name=None)]
+    return pd.Series(rows["nodes"].to_numpy(float), index=names)
 
 
 def kernel_times(kernels: pd.DataFrame) -> pd.DataFrame:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,6 @@ def load(path: Path) -> tuple[dict[str, Any], Arrays]:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         description = json.loads(arrays.pop(_DESCRIPTION).tobytes())
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise UnreadableFileError(f"{path} is no saved model ({error})") from None
     return description, arrays

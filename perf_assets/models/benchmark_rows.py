@@ -9,6 +9,8 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, PairedSamples
 
 _LEAST_SHARE = 0.5
+_NANOSECONDS = 1e9
+"""In seconds the logarithm of 1 + time would be the time itself, and short kernels would all look alike."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def benchmark_results(samples: PairedSamples, layout: SuiteLayout | None) -> Flo
     is one configuration with its counters and its time.
     """
     if layout is not None:
-        return np.exp(layout.log_times(samples))
+        return _NANOSECONDS * np.exp(layout.log_times(samples))
     rows = samples.benchmark_rows()
     return np.concatenate([samples.counters[:, rows], samples.log_seconds[:, rows, None]], axis=2)
 

@@ -18,6 +18,7 @@ from perf_assets.models.bilinear import BilinearModel
 _FILE = "mixture.npz"
 _PENALTIES = (1e-3, 1e-2)
 """Of which the one is taken that would have been best for the machines that are known."""
+_NEARLY_ALL = 0.9
 _LEVEL = 3.0
 """The level a is a free shift of all times: it is penalised a ninth as much as the weights."""
 
@@ -61,6 +62,7 @@ class MachineMixture:
         """Log relative times."""
         predicted = self.bilinear.predict(samples, examples)
         known, source_times = self._known_times(samples, examples)
+        self._fill_gaps(samples, examples, known, source_times)
         has_run = np.isfinite(known)
         questions = np.column_stack([examples.target, has_run])
         for question in np.unique(questions[has_run.sum(axis=1) > 1], axis=0):
@@ -69,6 +71,24 @@ class MachineMixture:
             mixture, level = self.weights(samples, int(question[0]), machines)
             predicted[chosen] = known[np.ix_(chosen, machines)] @ mixture + level - source_times[chosen]
         return predicted
+
+    def _fill_gaps(self, samples: PairedSamples, examples: Examples, known: Floats, source_times: Floats) -> None:
+        """Where a machine that ran nearly everything lacks a run, the bilinear model says what it would have taken.
+
+        Machines that ran a part only, by their nature or so far, are left out where they did not run.
+        """
+        for position in self._complete:
+            missing = np.isnan(known[:, position])
+            if missing.any() and self._machines[position] in samples.machines:
+                asked = examples.where(missing)
+                machine = samples.machines.index(self._machines[position])
+                there = Examples(asked.source, np.full(len(asked), machine, np.intp), asked.row)
+                known[missing, position] = source_times[missing] + self.bilinear.predict(samples, there)
+
+    @property
+    def _complete(self) -> Indices:
+        ran = np.isfinite(list(self._times.values())).mean(axis=0) if self._times else np.zeros(len(self._machines))
+        return np.flatnonzero(ran >= _NEARLY_ALL)
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""

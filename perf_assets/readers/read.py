@@ -14,7 +14,7 @@ from perf_assets.readers.source import SourceFile, printable, scan, system_error
 Found = dict[Kind, list[SourceFile]]
 """Files by what they are."""
 
-_RAJAPERF = frozenset(
+RAJAPERF_KINDS = frozenset(
     (
         Kind.RAJAPERF_TIMING,
         Kind.RAJAPERF_DETAILS,
@@ -26,8 +26,8 @@ _RAJAPERF = frozenset(
     )
 )
 _TABLES = frozenset((Kind.PARQUET, Kind.TABLE))
-_PROFILES = frozenset(Kind) - _RAJAPERF - _TABLES - {Kind.COMMAND}
-_FAMILIES = {"rajaperf": _RAJAPERF, "profile": _PROFILES, "samples": _TABLES}
+_PROFILES = frozenset(Kind) - RAJAPERF_KINDS - _TABLES - {Kind.COMMAND}
+_FAMILIES = {"rajaperf": RAJAPERF_KINDS, "profile": _PROFILES, "samples": _TABLES}
 
 
 def read(path: Path, kind: str | None = None) -> Reading:

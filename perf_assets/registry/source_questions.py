@@ -8,7 +8,8 @@ from mlflow.types import ColSpec, DataType, Schema
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.fleet_samples import RUN_COLUMNS, configuration_name
 from perf_assets.features.paired import HOST, PairedSamples
-from perf_assets.models.source_model import Questions, SourceModel
+from perf_assets.models.source_model import SourceModel
+from perf_assets.models.stored_samples import Questions
 
 _TEXTS = ("source_machine", "target_machine", "app")
 _MEASURED = tuple(name for name in RUN_COLUMNS if name not in ("ranks", "threads", "wall_seconds"))

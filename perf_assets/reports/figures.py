@@ -121,7 +121,8 @@ def behaves_like(rows: pd.DataFrame, target: Target, kernels_shown: int = 8) -> 
 
 def _percent_axis(axes: Axes, which: str, found: pd.DataFrame, *, room_for_text: bool = False) -> None:
     """Percentages; logarithmic where values differ widely, and then from below the smallest."""
-    low, high = 100 * found[["mape", "median"]].min().min(), 100 * (found["mape"] + found["spread"]).max()
+    low = 100 * found[["mape", "median"]].min().min()
+    high = 100 * max((found["mape"] + found["spread"]).max(), found["median"].max())
     axis = axes.xaxis if which == "x" else axes.yaxis
     if high > _WIDE_RANGE * low > 0:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
@@ -129,7 +130,7 @@ def _percent_axis(axes: Axes, which: str, found: pd.DataFrame, *, room_for_text:
         start = low / 2
         limits = (start, high * ((high / start) ** _ROOM if room_for_text else 1.3))
     else:
-        axis.set_major_locator(MaxNLocator(4 if which == "x" else 6))
+        axis.set_major_locator(MaxNLocator(3 if which == "x" else 6))
         limits = (0.0, high * (1 + _ROOM if room_for_text else 1.1))
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}%" if value >= 1 else f"{value:g}%"))

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Annotation
+from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from perf_assets.reports.figures import Target, colours
@@ -14,7 +14,7 @@ from perf_assets.reports.names import EMBEDDINGS
 _DPI = 130
 _OFFSETS = [
     (radius * x, radius * y)
-    for radius in (7, 14, 22)
+    for radius in (6, 14, 24, 36)
     for x, y in ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
 ]
 """In points, where a label may stand beside its point; nearer ones first."""
@@ -66,7 +66,7 @@ def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] |
     kind = pd.Series("", vectors.index) if groups is None else groups.reindex(vectors.index).fillna("")
     names = sorted(kind.unique())
     colour_of = colours(names)
-    figure = Figure(figsize=(7.6, 5.4), layout="constrained")
+    figure = Figure(figsize=(7.6, 5.4), layout="constrained", dpi=_DPI)
     axes = figure.subplots()
     for name in names:
         chosen = (kind == name).to_numpy()
@@ -128,7 +128,9 @@ def _label(axes: Axes, places: np.ndarray, names: list[str]) -> None:
                 if max(abs(x), abs(y)) > 7
                 else None,
             )
-            box = text.get_window_extent()
+            text.get_window_extent()  # puts it into its place
+            # Of the text alone, without the line to its point.
+            box = Text.get_window_extent(text).padded(1)
             tried.append((sum(box.overlaps(other) for other in taken), text, box))
             if not tried[-1][0]:
                 break

@@ -1,6 +1,5 @@
 """The xAMM experiments as one HTML page without outside parts: tables, pictures, the paper's figures beside ours."""
 
-import base64
 import io
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +10,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from perf_assets.reports import figures, maps
+from perf_assets.reports.inline import data_uri
 from perf_assets.reports.names import PROTOCOLS, describe, full_name
 from perf_assets.reports.summary import ALL, arrow, over_seeds, percent, scenarios
 from perf_assets.reports.xamm_findings import EMBEDDINGS, INPUTS, MACHINES, OPTIONS, beside_the_paper, findings
@@ -40,7 +40,7 @@ def xamm_page(scores: pd.DataFrame, embeddings: pd.DataFrame) -> str:
         findings=findings(scores),
         comparisons=beside_the_paper(scores),
         sections=[_section(scores, *section) for section in _SECTIONS if _has(scores, *section[:2])],
-        pictures=[(by, _image(partial(maps.embedding_scatter, embeddings, by))) for by in ("machine", "app")],
+        pictures=[(by, data_uri(partial(maps.embedding_scatter, embeddings, by))) for by in ("machine", "app")],
         runs=embeddings.groupby("embedding").size().max(),
     )
 
@@ -59,9 +59,8 @@ def said(scores: pd.DataFrame) -> str:
 
 def summary_picture(scores: pd.DataFrame) -> str:
     """A small picture as a data URI: how machines are described, for unseen machines."""
-    buffer = io.BytesIO()
-    figures.methods_by_scenario(scores, MACHINES, "lomo", io.BytesIO()).savefig(buffer, dpi=_SMALL_DPI, format="png")
-    return _data_uri(buffer)
+    figure = figures.methods_by_scenario(scores, MACHINES, "lomo", io.BytesIO())
+    return data_uri(partial(figure.savefig, dpi=_SMALL_DPI, format="png"))
 
 
 def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -
     return {
         "title": title,
         "what_is_new": PROTOCOLS[protocol],
-        "image": _image(draw),
+        "image": data_uri(draw),
         "columns": [*scenarios(chosen), ALL],
         "rows": _rows(over_seeds(chosen), name),
         "folds": sorted(by_fold.columns),
@@ -103,14 +102,3 @@ def _rows(found: pd.DataFrame, name: Callable[[str], str]) -> list[dict[str, Any
 
 def _has(scores: pd.DataFrame, experiment: str, protocol: str) -> bool:
     return bool(((scores["experiment"] == experiment) & (scores["protocol"] == protocol)).any())
-
-
-def _image(draw: Callable[[figures.Target], object]) -> str:
-    """What a function draws, as a data URI."""
-    buffer = io.BytesIO()
-    draw(buffer)
-    return _data_uri(buffer)
-
-
-def _data_uri(png: io.BytesIO) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"

@@ -1,10 +1,12 @@
 """AMMs of all machines as one file for other programs: Parquet, or JSON with one vector a machine."""
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.storage.files import replacing
 
 if TYPE_CHECKING:
@@ -30,3 +32,26 @@ def export_amms(rows: "pd.DataFrame", path: Path) -> "pd.DataFrame":
             }
             temporary.write_text(json.dumps(document, indent=2))
     return vectors
+
+
+@dataclass(frozen=True)
+class StoredAmms:
+    """What an exported JSON file holds."""
+
+    encoder_version: str
+    vectors: dict[str, list[float]]
+    """By machine, all of one width."""
+
+
+def read_amms(path: Path) -> StoredAmms:
+    """Read an exported JSON file."""
+    try:
+        document = json.loads(path.read_text("utf-8"))
+        vectors = {str(name): [float(value) for value in vector] for name, vector in document["machines"].items()}
+        version = str(document["encoder_version"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UnreadableFileError(f"{path.name} is no file of AMMs: make it with 'func: amm'") from None
+    widths = {len(vector) for vector in vectors.values()}
+    if len(widths) != 1 or not min(widths) or not all(math.isfinite(v) for vector in vectors.values() for v in vector):
+        raise UnreadableFileError(f"{path.name}: AMMs are vectors of finite numbers, all of one width")
+    return StoredAmms(version, vectors)

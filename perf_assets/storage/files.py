@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,31 @@ def replacing(path: Path) -> Iterator[Path]:
         publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Give an empty temporary folder beside `path`; with what was written there it takes the place of `path`.
+
+    What a process killed between the two renames left is put back by the next.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, superseded = (path.with_name(f".{path.name}.{ending}") for ending in ("tmp", "old"))
+    if superseded.exists() and not path.exists():
+        superseded.rename(path)
+    shutil.rmtree(temporary, ignore_errors=True)
+    shutil.rmtree(superseded, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        if path.exists():
+            path.rename(superseded)
+        temporary.rename(path)
+    finally:
+        if not path.exists() and superseded.exists():
+            superseded.rename(path)
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(superseded, ignore_errors=True)
 
 
 def publish(temporary: Path, path: Path) -> None:

@@ -27,19 +27,40 @@ _ARROW = {
 
 def store(lake: Lake, warehouse: Warehouse, table: Table, rows: "pd.DataFrame", machine: str | None = None) -> Path:
     """Replace a table's rows, or those of a machine where it is made machine by machine."""
-    path = lake.record / table.name / (f"machine={machine}" if machine else "") / _FILE
-    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
-    found = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
-    with replacing(path) as temporary:
-        pq.write_table(found, temporary, compression="zstd")
+    path = store_part(lake, table, rows, f"machine={machine}" if machine else "")
     warehouse.load_results(table)
     return path
 
 
+def store_part(lake: Lake, table: Table, rows: "pd.DataFrame", part: str) -> Path:
+    """Replace one part of a table in the record; `Warehouse.load_results` then loads all parts."""
+    path = lake.record / table.name / part / _FILE
+    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    found = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
+    with replacing(path) as temporary:
+        pq.write_table(found, temporary, compression="zstd")
+    return path
+
+
+def drop_parts(lake: Lake, table: Table) -> None:
+    """Remove everything that is stored of a table."""
+    for file in (lake.record / table.name).rglob(_FILE):
+        file.unlink()
+
+
 def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     """All rows of a table; refuses where there are none yet."""
-    files = sorted((lake.record / table.name).rglob(_FILE))
+    files = _files(lake, table)
     if not files:
         raise BadInputError(f"there is no {table.name} yet: run {what_makes_it!r}")
     rows: pd.DataFrame = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files]).to_pandas()
     return rows
+
+
+def has_rows(lake: Lake, table: Table) -> bool:
+    """Whether anything is stored of a table."""
+    return bool(_files(lake, table))
+
+
+def _files(lake: Lake, table: Table) -> list[Path]:
+    return sorted((lake.record / table.name).rglob(_FILE))

@@ -13,8 +13,9 @@ from perf_assets.models.amm_rows import amm_rows
 from perf_assets.models.explanations import behaves_like, feature_masks
 from perf_assets.models.predictors import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.relative import Workshop
-from perf_assets.models.source_model import Questions, SourceModel
+from perf_assets.models.source_model import SourceModel
 from perf_assets.models.source_training import TrainedSource, train_source
+from perf_assets.models.stored_samples import Questions
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
 

@@ -1,0 +1,36 @@
+"""`perf-assets plan`."""
+
+import click
+
+from perf_assets.cli.options import json_option
+from perf_assets.cli.output import print_json, print_table
+from perf_assets.core.errors import BadInputError
+
+
+@click.command()
+@click.argument("machine")
+@click.option("--budget", type=click.IntRange(1, 1000), default=10, show_default=True, help="Runs to plan.")
+@json_option
+def command(machine: str, budget: int, as_json: bool) -> None:
+    """Rank the configurations to run next on MACHINE by how much they lower the expected error.
+
+    Runs are priced in node-hours: the predicted time, on the nodes that the configuration uses elsewhere.
+    """
+    from perf_assets.defs.machine_facts import planned
+    from perf_assets.defs.resources import LakeResource
+    from perf_assets.models.adapted import AdaptedTarget
+
+    lake = LakeResource()
+    if not lake.target_folder(machine).is_dir():
+        raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
+    rows = planned(lake, AdaptedTarget.load(lake.target_folder(machine)), budget)
+    if as_json:
+        print_json({"machine": machine, "runs": rows.to_dict("records")})
+        return
+    for name, part in rows.groupby("seen_as", sort=False):
+        shown = part[["rank", "configuration", "error_before_ratio", "error_after_ratio", "node_hours"]]
+        print_table(
+            f"{name}: {len(part)} runs, {part['node_hours'].sum():.2f} node-hours in all",
+            ["rank", "configuration", "expected error before", "after", "node-hours"],
+            shown.to_numpy().tolist(),
+        )

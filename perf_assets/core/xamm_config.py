@@ -1,0 +1,116 @@
+"""xAMM's configuration file: which data, which models, and which of its three functions to run."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.validation import first_problem
+
+Function = Literal["amm", "train", "test"]
+_REFERENCE = re.compile(r"(?P<file>.*[^/:]\.json)(?::(?P<machine>.+))?")
+_NEEDS = {"amm": "machine_data_path", "train": "app_train_data_path", "test": "app_test_data_path"}
+
+
+@dataclass(frozen=True)
+class AmmReference:
+    """Where AMMs are: a JSON file, and one machine in it or none in particular."""
+
+    file: Path
+    machine: str | None
+
+
+class _Fields(BaseModel):
+    """As they stand in the file; what is absent or empty is unset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    func: Function
+    machine_data_path: str | None = Field(None, min_length=1)
+    app_train_data_path: str | None = Field(None, min_length=1)
+    app_test_data_path: str | None = Field(None, min_length=1)
+    src_model_path: str | None = Field(None, min_length=1)
+    src_machine_amm: str | None = Field(None, min_length=1)
+    target_machine_amm: str | None = Field(None, min_length=1)
+
+
+@dataclass(frozen=True)
+class XammConfig:
+    """The file with its paths resolved against its folder."""
+
+    folder: Path
+    func: Function
+    machine_data: Path | None
+    app_train_data: Path | None
+    app_test_data: Path | None
+    source_model: Path | None
+    source_amm: AmmReference | None
+    target_amm: AmmReference | None
+
+    @property
+    def amm_pair(self) -> tuple[AmmReference, AmmReference] | None:
+        """Both AMMs; None where neither is set, and refused where only one is."""
+        if self.source_amm is not None and self.target_amm is not None:
+            return self.source_amm, self.target_amm
+        if self.source_amm is None and self.target_amm is None:
+            return None
+        absent, given = ("src_machine_amm", "target_machine_amm")[:: 1 if self.source_amm is None else -1]
+        raise BadInputError(f"{absent} is not set, but {given} is: set both, or neither to do without AMMs")
+
+
+def read_config(path: Path) -> XammConfig:
+    """Read and check a file; raise `BadInputError` with the first thing that is wrong."""
+    fields = _read_fields(path)
+    folder = path.absolute().parent
+
+    def resolved(given: str | None) -> Path | None:
+        return None if given is None else folder / given
+
+    return XammConfig(
+        folder,
+        fields.func,
+        resolved(fields.machine_data_path),
+        resolved(fields.app_train_data_path),
+        resolved(fields.app_test_data_path),
+        resolved(fields.src_model_path),
+        _reference(path, "src_machine_amm", folder, fields.src_machine_amm),
+        _reference(path, "target_machine_amm", folder, fields.target_machine_amm),
+    )
+
+
+def _read_fields(path: Path) -> _Fields:
+    if not path.is_file():
+        raise BadInputError(f"{path} is no file")
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path.name} is not YAML: {error}") from None
+    if not isinstance(document, dict):
+        raise BadInputError(f"{path.name}: write one 'field: value' a line, at least 'func: amm'")
+    known = tuple(_Fields.model_fields)
+    unknown = [str(name) for name in document if name not in known]
+    if unknown:
+        raise BadInputError(f"{path.name}: field {unknown[0]!r} is not known: use {', '.join(known)}")
+    try:
+        fields = _Fields.model_validate(document)
+    except ValidationError as error:
+        raise BadInputError(f"{path.name}: {first_problem(error)}") from None
+    needed = _NEEDS[fields.func]
+    if getattr(fields, needed) is None:
+        raise BadInputError(f"{path.name}: func {fields.func} needs {needed}")
+    if fields.func == "test" and fields.src_model_path is None and fields.app_train_data_path is None:
+        raise BadInputError(f"{path.name}: func test needs src_model_path, or app_train_data_path to train a model")
+    return fields
+
+
+def _reference(path: Path, field: str, folder: Path, given: str | None) -> AmmReference | None:
+    if given is None:
+        return None
+    found = _REFERENCE.fullmatch(given)
+    if found is None:
+        raise BadInputError(f"{path.name}: {field} {given!r}: write FILE.json or FILE.json:MACHINE")
+    return AmmReference(folder / found["file"], found["machine"])

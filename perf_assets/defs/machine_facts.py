@@ -1,0 +1,102 @@
+"""Gathers what the page of a machine shows."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from perf_assets.core.catalogue import load_catalogue
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
+from perf_assets.core.run_tables import COUNTERS_WIDE
+from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.results import stored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perf_assets.models.adapted import AdaptedTarget
+    from perf_assets.models.counter_alignment import CounterAlignment
+    from perf_assets.reports.machine_facts import MachineFacts
+
+_BUDGET = 10
+"""Next runs that the page shows."""
+
+
+def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
+    """Of a machine that has a target model."""
+    import pandas as pd
+
+    from perf_assets.models.adapted import AdaptedTarget
+    from perf_assets.registry.store import versions
+    from perf_assets.registry.target import ALIAS, candidate_table, registered_name
+    from perf_assets.reports.machine_facts import MachineFacts, Severity
+
+    adapted = AdaptedTarget.load(lake.target_folder(machine))
+    missing: dict[str, str] = {}
+    nothing = pd.DataFrame()
+    amms, curve, plan, aligned = nothing, nothing, nothing, None
+    try:
+        amms = stored(lake.lake(), AMMS, "perf-assets train").pivot(
+            index="seen_as", columns="component", values="value"
+        )
+    except BadInputError as error:
+        missing["amms"] = str(error)
+    try:
+        rows = stored(lake.lake(), TRANSFER_SCORES, "perf-assets adapt")
+        curve = rows[rows["machine"] == machine]
+    except BadInputError as error:
+        missing["curve"] = str(error)
+    try:
+        plan = planned(lake, adapted, _BUDGET)
+    except BadInputError as error:
+        missing["next_runs"] = str(error)
+    try:
+        aligned = _aligned(lake, adapted)
+    except BadInputError as error:
+        missing["alignment"] = missing["severity"] = str(error)
+    number = versions(registered_name(machine)).get(ALIAS)
+    return MachineFacts(
+        machine,
+        lake.is_simulated(machine),
+        f"{registered_name(machine)} version {number}" if number else "not registered",
+        amms,
+        candidate_table(adapted),
+        curve,
+        Severity(*(asdict(aligned.severity)[name] for name in ("severity", "floor", "ceiling", "rescaled")))
+        if aligned
+        else None,
+        aligned.rows if aligned else nothing,
+        aligned.weights if aligned else nothing,
+        next(iter(adapted.views.values())).source,
+        aligned.proposal if aligned else "",
+        plan,
+        missing,
+    )
+
+
+def planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.DataFrame":
+    """Next runs on a machine, priced by the nodes that its configurations use."""
+    from perf_assets.features.fleet_samples import NODES_QUERY, nodes_by_configuration
+    from perf_assets.models.next_runs import next_runs
+
+    return next_runs(adapted, budget, nodes_by_configuration(lake.warehouse().frame(NODES_QUERY)))
+
+
+def _aligned(lake: LakeResource, adapted: "AdaptedTarget") -> "CounterAlignment":
+    from perf_assets.features.paired import physical
+    from perf_assets.models.counter_alignment import align_counters
+
+    source = physical(next(iter(adapted.views.values())).source)
+    tables = [_runs(lake, name) for name in (source, adapted.machine)]
+    catalogue = load_catalogue(lake.lake().site_catalogues())
+    return align_counters(source, tables[0], adapted.machine, tables[1], catalogue)
+
+
+def _runs(lake: LakeResource, machine: str) -> "pd.DataFrame":
+    """Runs of a machine with its counters under their own names."""
+    found = lake.warehouse().frame(
+        "SELECT count(*) AS n FROM information_schema.tables WHERE table_schema = ? AND table_name = ?",
+        [COUNTERS_WIDE, machine],
+    )
+    if not found["n"].iloc[0]:
+        raise BadInputError(f"{machine} ran no application with counters")
+    return lake.warehouse().frame(f'SELECT * FROM {COUNTERS_WIDE}."{machine}"')

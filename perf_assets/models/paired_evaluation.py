@@ -1,0 +1,146 @@
+"""Paired adaptation beside its baselines: error on a new machine over the number of shots, on the same rows for all."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.metrics import log_rmse, mape
+from perf_assets.features.paired import Floats, Indices, PairedSamples
+from perf_assets.features.scaling import Scaler
+from perf_assets.models.paired_adaptation import PairedAdaptation, fit_correction
+from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
+
+Progress = Callable[[str], None]
+Row = dict[str, str | int | float]
+
+METHODS = ("source_unchanged", "without_prior", "with_prior", "paired", "target_ridge", "target_gp")
+"""The last two learn log seconds on the target from counters on the source, from the shots alone."""
+NINETY_PERCENT = 1.645
+"""Standard deviations on either side of a normal distribution's mean that hold nine tenths."""
+_RIDGE_PENALTIES = np.logspace(-2, 4, 13)
+
+_Predicted = tuple[Floats, Floats | None]
+"""Log seconds, and their standard deviations where a method gives them."""
+
+
+def evaluate_paired(
+    samples: PairedSamples,
+    sources: Sequence[int],
+    targets: Sequence[int],
+    shot_counts: Sequence[int],
+    seeds: Iterable[int],
+    methods: Sequence[str] = METHODS,
+    progress: Progress = lambda _: None,
+    priors: Mapping[int, Prior] | None = None,
+) -> list[Row]:
+    """One row for each target, source, seed, number of shots and method.
+
+    Each seed draws an order of the application configurations that ran on both machines: the first are the shots, those
+    after the largest number of shots are the test rows of all. `mape` is a ratio over the test rows; `coverage_90` is
+    the share of them in the 90% interval, where the method has one. Methods without anything to go by at a number of
+    shots are left out there. A target whose prior is not among `priors` gets one, of seed 0, for all seeds.
+    """
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise BadInputError(f"no method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+    parts, known = PriorParts(seed=0), priors or {}
+    seeds, rows = list(seeds), []
+    for target in targets:
+        prior = known.get(target) or attention_prior(samples, target, 0, parts)
+        for source in sources:
+            if source == target:
+                continue
+            for seed in seeds:
+                rows += _evaluate_order(samples, source, target, shot_counts, seed, methods, prior)
+        progress(f"{samples.machines[target]} as target: {len(rows)} scores so far")
+    return rows
+
+
+def summary(rows: Sequence[Row], method: str, shots: int) -> dict[str, float]:
+    """Of a method at a number of shots: median and mean `mape` over targets, sources and seeds, and mean coverage."""
+    chosen = [row for row in rows if row["method"] == method and row["shots"] == shots]
+    errors = [float(row["mape"]) for row in chosen]
+    found = {"median": float(np.median(errors)), "mean": float(np.mean(errors))}
+    covered = [float(row["coverage_90"]) for row in chosen if "coverage_90" in row]
+    return {**found, "coverage_90": float(np.mean(covered))} if covered else found
+
+
+def _evaluate_order(
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shot_counts: Sequence[int],
+    seed: int,
+    methods: Sequence[str],
+    prior: Prior,
+) -> list[Row]:
+    on_both = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
+    order = np.random.default_rng(seed).permutation(np.flatnonzero(on_both))
+    most = max(shot_counts)
+    if len(order) <= most:
+        names = f"{samples.machines[source]} and {samples.machines[target]}"
+        raise BadInputError(f"{most} shots leave no test rows: {len(order)} configurations ran on {names}")
+    test, rows = order[most:], []
+    for count in shot_counts:
+        for method in methods:
+            found = predict_shots(method, samples, source, target, order[:count], test, prior)
+            if found is not None:
+                score = _score(samples.log_seconds[target, test], *found)
+                where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
+                rows.append({**where, "shots": count, "seed": seed, "method": method, **score})
+    return rows
+
+
+def predict_shots(
+    method: str,
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shots: Indices,
+    test: Indices,
+    prior: Prior,
+) -> _Predicted | None:
+    """What a method, fitted to the shots, says of the test rows; None where it has nothing to go by."""
+    if method == "source_unchanged":
+        return samples.log_seconds[source, test], None
+    if method.startswith("target_"):
+        return _target_only(method, samples, source, target, shots, test) if len(shots) > 1 else None
+    if method == "paired":
+        model = PairedAdaptation().fit(samples, source, target, shots, prior=prior)
+    else:
+        model = fit_correction(samples, source, target, shots, [prior if method == "with_prior" else None])
+    return model.distribution(samples, test)
+
+
+def _target_only(
+    method: str, samples: PairedSamples, source: int, target: int, shots: Indices, test: Indices
+) -> _Predicted:
+    """Baselines that know a run's counters on the source and the shots' times on the target, and nothing else."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+    from sklearn.linear_model import RidgeCV
+
+    on_source = ~samples.is_benchmark & np.isfinite(samples.log_seconds[source])
+    scaler = Scaler.fit(samples.counters[source, on_source])
+    known, asked = (scaler.transform(samples.counters[source, rows]) for rows in (shots, test))
+    wanted = samples.log_seconds[target, shots]
+    if method == "target_ridge":
+        return np.asarray(RidgeCV(_RIDGE_PENALTIES).fit(known, wanted).predict(asked)), None
+    kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(3.0, (0.3, 100)) + WhiteKernel(0.05, (1e-4, 1))
+    width = np.sqrt(known.shape[1]) / 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # With a few shots, hyperparameters often end at their bounds.
+        model = GaussianProcessRegressor(kernel, normalize_y=True).fit(known / width, wanted)
+    mean, spread = model.predict(asked / width, return_std=True)
+    return np.asarray(mean), np.asarray(spread)
+
+
+def _score(true: Floats, predicted: Floats, spread: Floats | None) -> Row:
+    # A baseline may extrapolate to e^500 seconds; its error is then as good as infinite, and stays a number.
+    found = np.clip(predicted, true - 20, true + 20)
+    score: Row = {"mape": mape(np.exp(true), np.exp(found)), "log_rmse": log_rmse(np.exp(true), np.exp(found))}
+    if spread is not None:
+        score["coverage_90"] = float(np.mean(np.abs(predicted - true) <= NINETY_PERCENT * spread))
+    return score

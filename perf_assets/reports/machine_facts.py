@@ -1,0 +1,47 @@
+"""What the page of a machine is made of."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Severity:
+    """How hard the transfer from the reference machine is, by counters under their own names; all from 0 to 1."""
+
+    severity: float
+    floor: float
+    """What a machine to itself looks like at the same number of runs."""
+    ceiling: float
+    """What no relation looks like."""
+    rescaled: float
+    """0 at the floor, 1 at the ceiling."""
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """Tables of one machine; what is not there is empty or None, with a reason in `missing`."""
+
+    machine: str
+    is_simulated: bool
+    registered_as: str
+    """Name and version in MLflow, as in `perf-target-dane version 3`."""
+    amms: pd.DataFrame
+    """AMMs of all machines: index machine as seen by programs, columns components."""
+    candidates: pd.DataFrame
+    """seen_as, source, shots, method, mape_ratio, log_rmse, is_chosen: on held-out shots."""
+    curve: pd.DataFrame
+    """Rows of `eval_transfer__scores` of this machine."""
+    severity: Severity | None
+    alignment: pd.DataFrame
+    """source_counter, target_counter, weight, importance, stability, is_same_name; most important first."""
+    alignment_weights: pd.DataFrame
+    """Source counters x target counters: the whole map."""
+    alignment_source: str
+    """Machine whose counters are aligned with."""
+    catalogue_proposal: str
+    """YAML for the site's counter catalogue; empty where there is nothing to propose."""
+    next_runs: pd.DataFrame
+    """seen_as, rank, configuration, app, error_before_ratio, error_after_ratio, node_hours."""
+    missing: dict[str, str]
+    """Why a part is not there, by its name here."""

@@ -1,0 +1,152 @@
+"""The page of one machine as HTML without outside parts: what is registered, how good it is, and what to run next."""
+
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from perf_assets.reports import machine_figures, maps
+from perf_assets.reports.figures import Target
+from perf_assets.reports.inline import data_uri
+from perf_assets.reports.machine_facts import MachineFacts
+from perf_assets.reports.machine_findings import error, machine_findings, severity_finding
+from perf_assets.reports.machine_numbers import (
+    by_view,
+    distances,
+    is_baseline,
+    method_name,
+    methods_of,
+    over_seeds,
+    own_views,
+)
+
+Draw = Callable[[pd.DataFrame, Target], Figure]
+_TEMPLATE = "machine.html.jinja"
+_DPI = 130
+_NEAREST = 6
+_CORRESPONDENCES = 25
+_NO_REASON = "Not there; no reason was given."
+
+
+def machine_page(facts: MachineFacts) -> str:
+    """The page from the tables of a machine; a part that is not there shows its reason."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"error": error, "method": method_name}
+    return environment.get_template(_TEMPLATE).render(
+        machine=facts.machine,
+        is_simulated=facts.is_simulated,
+        registered_as=facts.registered_as,
+        address=f"models:/perf-target-{facts.machine}@champion",
+        findings=machine_findings(facts),
+        amm=_amm(facts),
+        severity=facts.severity,
+        severity_words="" if facts.severity is None else severity_finding(facts.severity),
+        candidates=_candidates(facts.candidates),
+        curve=_scores(facts.curve, "mape_ratio", "median", machine_figures.learning_curve),
+        coverage=_scores(facts.curve, "coverage_90_ratio", "mean", machine_figures.calibration),
+        alignment=_alignment(facts),
+        heat_map=_heat_map(facts),
+        next_runs=[(view, _records(here.sort_values("rank"))) for view, here in by_view(facts.next_runs)],
+        views_without=_views_without(facts),
+        why=lambda part: facts.missing.get(part) or _NO_REASON,
+    )
+
+
+def _amm(facts: MachineFacts) -> dict[str, Any] | None:
+    """Distances of each view to its nearest machines, their vectors, and the map of all."""
+    views = own_views(facts.amms, facts.machine)
+    if not views:
+        return None
+    nearest = {view: distances(facts.amms, view, facts.machine).head(_NEAREST) for view in views}
+    neighbours = list(dict.fromkeys(name for found in nearest.values() for name in found.index))
+    groups = pd.Series("other machines", facts.amms.index)
+    groups[neighbours] = f"nearest to {facts.machine}"
+    groups[views] = facts.machine
+    return {
+        "nearest": [(view, list(found.items())) for view, found in nearest.items()],
+        "vectors": data_uri(partial(_vectors, facts.amms.loc[[*views, *neighbours]], views)),
+        "map": data_uri(lambda target: maps.machine_map(facts.amms, target, groups)) if neighbours else None,
+        "components": facts.amms.shape[1],
+    }
+
+
+def _vectors(amms: pd.DataFrame, own: list[str], target: Target) -> Figure:
+    """The heat map of AMMs with the machine's own names in bold."""
+    figure = maps.amm_heat_map(amms, io.BytesIO())
+    for label in figure.axes[0].get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() in own else "normal")
+    figure.savefig(target, dpi=_DPI, format="png")
+    return figure
+
+
+def _candidates(candidates: pd.DataFrame) -> list[dict[str, Any]]:
+    """A table per view, the smallest log error first, each error relative to that of the best baseline."""
+    tables = []
+    for view, here in by_view(candidates):
+        is_base = here["method"].map(is_baseline).astype(bool)
+        rows = here.assign(
+            is_baseline=is_base, to_baseline=here["mape_ratio"] / here.loc[is_base, "mape_ratio"].min()
+        ).sort_values("log_rmse", kind="stable")
+        tables.append(
+            {"view": view, "source": here["source"].iloc[0], "shots": here["shots"].iloc[0], "rows": _records(rows)}
+        )
+    return tables
+
+
+def _scores(curve: pd.DataFrame, column: str, middle: str, draw: Draw) -> dict[str, Any] | None:
+    """The picture, and a table per target: methods x numbers of shots."""
+    found = over_seeds(curve, column) if not curve.empty else curve
+    if found.empty:
+        return None
+    tables = []
+    for (target, source), here in found.groupby(["target", "source"], sort=False):
+        best = here.groupby("shots")[middle].min().to_dict()
+        rows: dict[str, dict[int, dict[str, Any]]] = {method: {} for method in methods_of(here)}
+        for cell in _records(here):
+            cell |= {"middle": cell[middle], "is_best": cell[middle] == best[cell["shots"]]}
+            rows[cell["method"]][cell["shots"]] = cell
+        tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
+    return {"image": data_uri(partial(draw, curve)), "tables": tables, "seeds": int(found["seeds"].max())}
+
+
+def _alignment(facts: MachineFacts) -> dict[str, Any] | None:
+    if facts.alignment.empty:
+        return None
+    return {
+        "source": facts.alignment_source,
+        "rows": _records(facts.alignment.head(_CORRESPONDENCES)),
+        "count": len(facts.alignment),
+        "proposal": facts.catalogue_proposal,
+    }
+
+
+def _heat_map(facts: MachineFacts) -> str | None:
+    """The whole map, source counters in the order of the table: most important first."""
+    weights = facts.alignment_weights
+    if weights.empty:
+        return None
+    if not facts.alignment.empty:
+        first = [name for name in facts.alignment["source_counter"] if name in weights.index]
+        weights = weights.reindex([*dict.fromkeys(first), *(name for name in weights.index if name not in set(first))])
+    return data_uri(partial(machine_figures.alignment_heat_map, weights))
+
+
+def _views_without(facts: MachineFacts) -> dict[str, list[str]]:
+    """Names under which programs see the machine that a table which is there says nothing of."""
+    columns = {"candidates": "seen_as", "curve": "target", "next_runs": "seen_as"}
+    seen = {
+        part: dict.fromkeys(getattr(facts, part)[name]) for part, name in columns.items() if len(getattr(facts, part))
+    }
+    every = dict.fromkeys([*own_views(facts.amms, facts.machine), *(name for names in seen.values() for name in names)])
+    return {part: [str(name) for name in every if name not in seen.get(part, every)] for part in columns}
+
+
+def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]

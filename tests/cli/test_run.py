@@ -1,0 +1,291 @@
+"""`perf-assets run` on the example of xAMM's configuration file, and on files with something wrong in them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from perf_assets.cli.main import cli
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.measurements import KernelTiming
+from perf_assets.features.benchmark_tables import benchmark_table, suite_tables
+from perf_assets.storage.files import replacing_folder
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "xamm"
+TABLES = ("machines.csv", "app-train.csv", "app-test.csv")
+
+
+def run(config: Path, *more: str) -> Result:
+    return CliRunner().invoke(cli, ["run", str(config), *more])
+
+
+def done(config: Path) -> dict[str, Any]:
+    result = run(config, "--json")
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def write(folder: Path, **fields: object) -> Path:
+    path = folder / "config.yml"
+    path.write_text(yaml.safe_dump(fields))
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
+    """The example after all three functions, and what they printed."""
+    folder = tmp_path_factory.mktemp("example") / "xamm"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("amm.json", "source_model", "__pycache__"))
+    return folder, {func: done(folder / f"config-{func}.yml") for func in ("amm", "train", "test")}
+
+
+@pytest.fixture
+def folder(example: tuple[Path, dict[str, dict[str, Any]]], tmp_path: Path) -> Path:
+    """A copy of the example with its AMMs and its model."""
+    return Path(shutil.copytree(example[0], tmp_path / "copy"))
+
+
+def test_the_example_is_small_simulated_and_shares_no_application() -> None:
+    assert sum((EXAMPLE / name).stat().st_size for name in TABLES) < 300_000
+    tables = {name: pd.read_csv(EXAMPLE / name) for name in TABLES}
+    assert all((table["is_simulated"] == 1).all() for table in tables.values())
+    assert not set(tables["app-train.csv"]["app"]) & set(tables["app-test.csv"]["app"])
+    assert "simulated" in (EXAMPLE / "README.md").read_text()
+
+
+def test_amm_describes_every_machine(example: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    folder, printed = example
+    stored = json.loads((folder / "amm.json").read_text())
+    assert set(stored["machines"]) == set(pd.read_csv(folder / "machines.csv")["machine"])
+    assert (stored["weighting"], stored["normalize"], stored["is_simulated"]) == ("mean", "own_max", True)
+    assert all(max(vector) == 0 and min(vector) < 0 for vector in stored["machines"].values())
+    assert len({tuple(vector) for vector in stored["machines"].values()}) == len(stored["machines"])
+    assert printed["amm"]["is_supervised"]
+    assert printed["amm"]["encoder_version"] == stored["encoder_version"]
+
+
+def test_train_stores_a_model_without_pickle(example: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    folder, printed = example
+    assert sorted(path.name for path in (folder / "source_model").iterdir()) == ["table_source.npz", "xgboost.ubj"]
+    assert printed["train"]["with_amm"]
+    assert printed["train"]["encoder_version"] == printed["amm"]["encoder_version"]
+    assert len(printed["train"]["features"]) == 14
+
+
+def test_test_scores_the_model_beside_its_baselines(example: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    """On the split that the example ships; its README has the splits on which the model does not win."""
+    printed = example[1]["test"]
+    assert printed["is_simulated"]
+    assert list(printed["scores"]) == ["source_model", "median_ratio", "raw_xgboost"]
+    assert all(set(s) == {"mape", "log_rmse", "within_10", "within_25"} for s in printed["scores"].values())
+    mape = {name: scores["mape"] for name, scores in printed["scores"].items()}
+    assert mape["source_model"] < 0.2
+    assert mape["source_model"] < mape["median_ratio"]
+    assert mape["source_model"] < mape["raw_xgboost"]
+    assert printed["notes"] == []
+
+
+def test_without_model_and_amms_it_trains_first_and_says_so(folder: Path) -> None:
+    config = write(folder, func="test", app_train_data_path="app-train.csv", app_test_data_path="app-train.csv")
+    before = contents(folder)
+    result = run(config)
+    assert result.exit_code == 0, result.output
+    assert "src_model_path is not set: training" in result.stderr
+    assert "the source model has no AMMs" in result.stderr
+    assert "trained on Kripke" in result.stderr
+    assert "raw_xgboost" in result.stdout
+    assert "(simulated)" in result.stdout
+    assert contents(folder) == before
+
+
+def test_outputs_have_default_places_and_tables_may_lie_in_a_folder(folder: Path) -> None:
+    (folder / "amm.json").unlink()
+    shutil.rmtree(folder / "source_model")
+    machines = pd.read_csv(folder / "machines.csv")
+    (folder / "fleet").mkdir()
+    (folder / "fleet" / "README.md").write_text("no table")
+    for number, (machine, table) in enumerate(machines.groupby("machine")):
+        path = folder / "fleet" / f"{machine}.{('csv', 'tsv', 'parquet')[number % 3]}"
+        rows = table.drop(columns="machine")
+        if path.suffix == ".parquet":
+            rows.to_parquet(path)
+        else:
+            rows.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    printed = done(write(folder, func="amm", machine_data_path="fleet"))
+    assert printed["written"] == [str(folder / "amm.json")]
+    assert set(printed["machines"]) == set(machines["machine"])
+    assert not done(write(folder, func="train", app_train_data_path="app-train.csv"))["with_amm"]
+    assert (folder / "source_model" / "table_source.npz").is_file()
+    refused = run(write(folder, **TEST, **AMMS)).exception
+    assert isinstance(refused, BadInputError)
+    assert "the source model was trained without AMMs: unset" in str(refused)
+
+
+def test_one_machine_alone_is_learned_without_a_target(folder: Path) -> None:
+    machines = pd.read_csv(folder / "machines.csv")
+    rows = machines[machines["machine"] == "ruby"].drop(columns=["machine", "size"])
+    pd.concat([rows] * 2).assign(size=range(2 * len(rows))).to_csv(folder / "ruby.csv", index=False)
+    printed = done(write(folder, func="amm", machine_data_path="ruby.csv", src_machine_amm="a/ruby.json:ruby"))
+    assert (printed["is_supervised"], list(printed["machines"])) == (False, ["ruby"])
+    assert "size" not in printed
+    assert printed["kernels"] == len(machines.columns) - 4
+    assert (folder / "a" / "ruby.json").is_file()
+
+
+def test_rajaperf_runs_become_settings() -> None:
+    def timing(kernel: str, variant: str, threads: int, size: int, seconds: float) -> KernelTiming:
+        return KernelTiming(
+            "run", kernel, variant, "default", size, 10, 0, threads, seconds, None, None, None, None, seconds > 0
+        )
+
+    timings = {
+        name: [
+            timing(kernel, variant, threads if variant == "Base_OpenMP" else 1, size + odd, speed * size)
+            for kernel, odd in (("TRIAD", 0), ("GEMM", 7))
+            for variant in ("Base_Seq", "Base_OpenMP")
+            for size in (1000, 100_000)
+        ]
+        + [timing("TRIAD", "Base_Seq", 1, 1000, -1.0)]
+        for name, threads, speed in (("a", 8, 1.0), ("b", 64, 0.5))
+    }
+    table = benchmark_table(suite_tables(timings))
+    assert table.machine_names == ["a", "b"]
+    assert sorted(table.kernels) == ["GEMM", "TRIAD"]
+    assert table.settings[table.machines == "a"].tolist() == table.settings[table.machines == "b"].tolist()
+    assert len(table.settings) == 8
+    assert (table.times[:4] == 2 * table.times[4:]).all()
+
+
+def test_a_model_stays_as_it_is_when_writing_fails(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for text in ("old", "new"):
+        with replacing_folder(path) as temporary:
+            (temporary / "file").write_text(text)
+
+    def fail() -> None:
+        with replacing_folder(path) as temporary:
+            (temporary / "file").write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fail()
+    assert contents(tmp_path) == {"model/file": b"new"}
+
+
+AMMS = {"src_machine_amm": "amm.json", "target_machine_amm": "amm.json"}
+AMM = {"func": "amm", "machine_data_path": "machines.csv"}
+TRAIN = {"func": "train", "app_train_data_path": "app-train.csv"}
+TEST = {"func": "test", "app_test_data_path": "app-test.csv", "src_model_path": "source_model"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "func: Field required"),
+        ({**AMM, "func": "predict"}, "func: Input should be 'amm', 'train' or 'test'"),
+        ({**AMM, "machine_data": "x"}, "field 'machine_data' is not known: use func, machine_data_path"),
+        ({"func": "amm"}, "func amm needs machine_data_path"),
+        ({"func": "train"}, "func train needs app_train_data_path"),
+        ({"func": "test"}, "func test needs app_test_data_path"),
+        ({"func": "test", "app_test_data_path": "app-test.csv"}, "func test needs src_model_path, or app_train_data"),
+        ({**AMM, "machine_data_path": 5}, "machine_data_path: Input should be a valid string"),
+        ({**AMM, "machine_data_path": ""}, "machine_data_path: String should have at least 1 character"),
+        ({**TRAIN, "app_train_data_path": ["a"]}, "app_train_data_path: Input should be a valid string"),
+        ({**TEST, "app_test_data_path": 1.5}, "app_test_data_path: Input should be a valid string"),
+        ({**TEST, "src_model_path": True}, "src_model_path: Input should be a valid string"),
+        ({**TRAIN, "src_machine_amm": 1}, "src_machine_amm: Input should be a valid string"),
+        ({**TRAIN, "target_machine_amm": 1}, "target_machine_amm: Input should be a valid string"),
+        ({**AMM, "machine_data_path": "nowhere"}, "machine_data_path: "),
+        ({**AMM, "machine_data_path": "empty"}, "no table and no RAJAPerf results in"),
+        ({**AMM, "machine_data_path": "README.md"}, "README.md"),
+        ({**AMM, "machine_data_path": "texts.csv"}, "no column with kernel times"),
+        ({**AMM, "machine_data_path": "zero.csv"}, "kernel 'TRIAD' has the time 0"),
+        ({**AMM, "machine_data_path": "short.csv"}, "an encoder needs 8 at least"),
+        ({**AMM, "src_machine_amm": "amm.txt"}, "src_machine_amm 'amm.txt': write FILE.json or FILE.json:MACHINE"),
+        ({**AMM, "target_machine_amm": "amm.json:cray-1"}, "has no machine 'cray-1'"),
+        ({**TRAIN, "app_train_data_path": "nowhere.csv"}, "app_train_data_path: "),
+        ({**TRAIN, "app_train_data_path": "machines.csv"}, "no column 'relative_time'"),
+        ({**TRAIN, "app_train_data_path": "negative.csv"}, "relative_time is -1.0 in row 1"),
+        ({**TRAIN, "app_train_data_path": "featureless.csv"}, "no numeric column is left for features"),
+        ({**TRAIN, "src_model_path": "empty/.."}, "is no source model: name another folder"),
+        ({**TRAIN, "src_machine_amm": "amm.json"}, "target_machine_amm is not set, but src_machine_amm is"),
+        ({**TRAIN, "target_machine_amm": "amm.json"}, "src_machine_amm is not set, but target_machine_amm is"),
+        ({**TRAIN, **AMMS, "src_machine_amm": "nowhere.json"}, "src_machine_amm: "),
+        ({**TRAIN, **AMMS, "target_machine_amm": "broken.json"}, "broken.json is no file of AMMs"),
+        ({**TRAIN, **AMMS, "target_machine_amm": "other.json"}, "make both in one run of func amm"),
+        ({**TRAIN, **AMMS, "src_machine_amm": "amm.json:ruby"}, "src_machine_amm names 'ruby', but column source_m"),
+        ({**TRAIN, **AMMS, "app_train_data_path": "nameless.csv"}, "no column source_machine: write amm.json:MACHINE"),
+        ({**TRAIN, **AMMS, "app_train_data_path": "stranger.csv"}, "amm.json has no AMM of cray-1"),
+        ({**TEST, **AMMS, "app_test_data_path": "nowhere.csv"}, "app_test_data_path: "),
+        ({**TEST, **AMMS, "app_test_data_path": "negative.csv"}, "negative.csv: relative_time is -1.0"),
+        ({**TEST, **AMMS, "app_test_data_path": "featureless.csv"}, "lacks the features (or has them empty) branch"),
+        ({**TEST, **AMMS, "src_model_path": "nowhere"}, "src_model_path: no model at"),
+        ({**TEST, **AMMS, "src_model_path": "empty"}, "table_source.npz is no saved model"),
+        ({**TEST, **AMMS, "src_model_path": "cut"}, "table_source.npz is no saved model"),
+        ({**TEST, **AMMS, "src_model_path": "damaged"}, "is no source model of func train"),
+        (TEST, "the source model was trained with AMMs: set src_machine_amm"),
+        (
+            {**TEST, "src_machine_amm": "other.json", "target_machine_amm": "other.json"},
+            "those given are of another: run func train again",
+        ),
+    ],
+)
+def test_wrong_fields_are_one_clear_line(wrong: Path, fields: dict[str, object], message: str) -> None:
+    config = write(wrong, **fields)
+    before = contents(wrong)
+    result = run(config)
+    assert isinstance(result.exception, BadInputError), repr(result.exception)
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert result.stdout == ""
+    assert contents(wrong) == before
+
+
+@pytest.fixture(scope="module")
+def wrong(example: tuple[Path, dict[str, dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example and files with something wrong in them."""
+    folder = Path(shutil.copytree(example[0], tmp_path_factory.mktemp("wrong") / "xamm"))
+    (folder / "empty").mkdir()
+    for name, file in (("cut", "table_source.npz"), ("damaged", "xgboost.ubj")):
+        shutil.copytree(folder / "source_model", folder / name)
+        (folder / name / file).write_bytes((folder / name / file).read_bytes()[:500])
+    (folder / "texts.csv").write_text("machine,variant,size\na,Base,1\nb,Base,2\n")
+    (folder / "zero.csv").write_text("machine,variant,TRIAD\na,Base,1\nb,Base,0\n")
+    (folder / "short.csv").write_text("machine,variant,TRIAD\na,Base,1\nb,Base,2\n")
+    (folder / "broken.json").write_text('{"machines": 5}')
+    stored = json.loads((folder / "amm.json").read_text())
+    (folder / "other.json").write_text(json.dumps({**stored, "encoder_version": "another"}))
+    (folder / "featureless.csv").write_text("app,relative_time\na,1\nb,2\n")
+    rows = pd.read_csv(folder / "app-train.csv").head(20)
+    changes: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+        "negative": lambda table: table.assign(relative_time=[1.0, -1.0] * 10),
+        "nameless": lambda table: table.drop(columns="source_machine"),
+        "stranger": lambda table: table.assign(target_machine="cray-1"),
+    }
+    for name, change in changes.items():
+        change(rows).to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("func: [", "is not YAML"), ("- amm", "write one 'field: value' a line"), ("", "write one 'field: value' a line")],
+)
+def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "config.yml"
+    path.write_text(text)
+    result = run(path)
+    assert isinstance(result.exception, BadInputError)
+    assert message in str(result.exception)
+    assert isinstance(run(tmp_path / "nowhere.yml").exception, BadInputError)
