@@ -1,6 +1,5 @@
 """`perf-assets evaluate`."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,10 @@ import click
 
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.cli.tables import check_pattern, read_table, split_names
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.model_tables import TRANSFER_MATRIX
+from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +21,26 @@ _PROTOCOLS = {"loao": "unseen application (leave one out)", "lomo": "unseen mach
 @click.group()
 def command() -> None:
     """Score methods beside their baselines on data of your own."""
+
+
+@command.command()
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Repetitions.")
+def xamm(seeds: int) -> None:
+    """Run the xAMM experiments on the machines of the lake and write their page (several minutes)."""
+    from perf_assets.defs.runs import evaluate_xamm
+
+    evaluate_xamm(seeds, lambda title: say(f"== {title}"))
+    click.echo(Lake.default().reports / "xamm.html")
+
+
+@command.command()
+@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Random draws of shots.")
+def pairs(seeds: int) -> None:
+    """Score target models for all ordered pairs of machines of the lake; goes on where it was stopped."""
+    from perf_assets.defs.runs import score_pairs
+
+    score_pairs(seeds, lambda title: say(f"== {title}"))
+    click.echo(f"table {TRANSFER_MATRIX.name} in {Lake.default().warehouse}")
 
 
 @command.command()
@@ -55,15 +77,15 @@ def relative(
     """
     wanted = _listed(protocols, "--protocols", tuple(_PROTOCOLS))
     for pattern in drop:
-        _check_pattern(pattern)
+        check_pattern(pattern)
     frames = _read_tables(tables)
 
     from perf_assets.features.pairing import Roles, pair_tables, with_specification
 
-    roles = Roles(tuple(_split(key)), app_column, time_column, benchmarks, drop)
+    roles = Roles(tuple(split_names(key)), app_column, time_column, benchmarks, drop)
     samples = pair_tables(frames, roles)
     if spec is not None:
-        table = _read_table(spec)
+        table = read_table(spec)
         samples = with_specification(samples, table, _machine_column(table, spec, samples.machines))
     for note in samples.notes:
         say(note)
@@ -73,7 +95,7 @@ def relative(
     from perf_assets.models.relative import default_methods
 
     trees = _listed(downstream, "--downstream", DOWNSTREAM)
-    chosen = _split(methods) if methods is not None else default_methods(samples, trees)
+    chosen = split_names(methods) if methods is not None else default_methods(samples, trees)
     found = evaluate_relative(samples, chosen, wanted, seeds, say)
     if as_json:
         print_json(
@@ -112,29 +134,8 @@ def _read_tables(given: tuple[str, ...]) -> "dict[str, pd.DataFrame]":
             raise BadInputError(f"--table {text!r}: write NAME=FILE")
         if name in frames:
             raise BadInputError(f"--table: machine {name!r} is given twice")
-        frames[name] = _read_table(Path(file))
+        frames[name] = read_table(Path(file))
     return frames
-
-
-def _read_table(path: Path) -> "pd.DataFrame":
-    """Rows of a table of samples as a frame; columns that hold only numbers or levels are numeric."""
-    import pandas as pd
-
-    from perf_assets.readers.read import read
-
-    if not path.is_file():
-        raise BadInputError(f"{path} is no file")
-    rows = [
-        {**profile.labels, **{name: total.sum for name, total in profile.metrics.items()}}
-        for profile in read(path, "samples").profiles
-    ]
-    frame = pd.DataFrame(rows)
-    for name in frame.select_dtypes(object).columns:
-        # Labels of the reader are texts; those of ranks or of wall time are numbers all the same.
-        numbers = pd.to_numeric(frame[name], errors="coerce")
-        if (numbers.notna() == frame[name].notna()).all():
-            frame[name] = numbers
-    return frame
 
 
 def _machine_column(table: "pd.DataFrame", spec: Path, machines: tuple[str, ...]) -> str:
@@ -145,19 +146,8 @@ def _machine_column(table: "pd.DataFrame", spec: Path, machines: tuple[str, ...]
     raise BadInputError(f"{spec.name}: no column names all of the machines {', '.join(machines)}")
 
 
-def _check_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise BadInputError(f"--drop {pattern!r} is no regular expression: {error}") from None
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _listed(text: str, option: str, known: tuple[str, ...]) -> list[str]:
-    parts = _split(text)
+    parts = split_names(text)
     wrong = [part for part in parts if part not in known]
     if wrong or not parts:
         raise BadInputError(f"{option} {text!r}: use some of {', '.join(known)}")

@@ -13,6 +13,7 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import HOST, Floats, Indices, PairedSamples, physical
+from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.paired_adaptation import PairedModel, fit_correction
 from perf_assets.models.paired_evaluation import predict_shots
@@ -127,6 +128,7 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
     names = [name for name in samples.machines if physical(name) == machine]
     if not names:
         raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs")
+    keep_blas_to_one_thread()
     parts = PriorParts(seed)
     views = {}
     for name in names:

@@ -9,6 +9,7 @@ from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.transfer_tables import same_counters, transfer_table
 from perf_assets.models.alignment_table import alignment_tables, catalogue_proposal
+from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.candidates import TransferTask
 from perf_assets.models.severity import Severity, severity
 from perf_assets.models.source_models import fit_sources
@@ -40,6 +41,7 @@ def align_counters(
     seed: int = 0,
 ) -> CounterAlignment:
     """From tables of runs, one a machine: counters under the machine's own names and `wall_seconds`."""
+    keep_blas_to_one_thread()
     theirs = transfer_table(source_name, source, _TIME, drop=_NOT_COUNTERS)
     ours = transfer_table(target_name, target, _TIME, drop=_NOT_COUNTERS)
     sources = fit_sources([theirs], seed=seed)

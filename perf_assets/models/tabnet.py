@@ -62,7 +62,8 @@ class TabNetEmbedding:
         wanted = torch.tensor((targets - centre) / spread, dtype=torch.float32)
         self._shape = {"inputs": features.shape[1], "outputs": targets.shape[1]}
         order = torch.randperm(len(inputs))
-        held_out, train = order[: int(_HELD_OUT * len(order))], order[int(_HELD_OUT * len(order)) :]
+        count = max(1, int(_HELD_OUT * len(order)))
+        held_out, train = order[:count], order[count:]
         net = self._net = self._build(batch_size(len(train)))
         self._train(net, inputs[train], wanted[train], inputs[held_out], wanted[held_out])
         net.eval()

@@ -9,6 +9,7 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import PairedSamples, physical
 from perf_assets.models.adapted import PRIOR_COMPONENTS, reference_machine
+from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.paired_evaluation import Row, evaluate_paired
 from perf_assets.models.paired_prior import PriorParts, attention_prior
 from perf_assets.models.severity import severity
@@ -20,6 +21,7 @@ _LEAST_TEST_ROWS = 20
 
 def learning_curve(samples: PairedSamples, machine: str, seeds: int, progress: Callable[[str], None]) -> pd.DataFrame:
     """Scores of a machine as the target of its reference machine, in every way programs see it."""
+    keep_blas_to_one_thread()
     rows: list[Row] = []
     for target, name in enumerate(samples.machines):
         source = reference_machine(samples, target) if physical(name) == machine else None

@@ -37,20 +37,25 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
 
 def error(ratio: float) -> str:
     """An error as a percentage; all that is beyond use reads the same."""
+    if ratio != ratio:
+        return "not known"
     return percent(ratio) if ratio < _WORTHLESS else f">{_WORTHLESS:,.0%}"
 
 
 def severity_finding(severity: Severity) -> Finding:
     """Where the severity stands between its floor and its ceiling."""
     if severity.ceiling <= severity.floor:
-        said = "cannot be told: floor and ceiling are the same at this number of runs"
+        said = "cannot be told, the floor is not below the ceiling at this number of runs"
+    elif severity.severity <= severity.floor:
+        said = "not above its floor"
+    elif severity.severity >= severity.ceiling:
+        said = "not below its ceiling"
     else:
         said = f"{severity.rescaled:.0%} of the way from floor to ceiling"
     return Finding(
         f"Severity of the transfer: {said}.",
-        f"Severity {severity.severity:.2f} stands between a floor of {severity.floor:.2f} (what a machine to itself "
-        f"looks like at the same number of runs) and a ceiling of {severity.ceiling:.2f} (what no relation looks "
-        "like).",
+        f"Severity is {severity.severity:.2f}, its floor {severity.floor:.2f} (what a machine to itself looks like at "
+        f"the same number of runs), its ceiling {severity.ceiling:.2f} (what no relation looks like).",
     )
 
 
@@ -62,7 +67,7 @@ def _chosen(view: str, here: pd.DataFrame) -> Finding | None:
     ours = chosen.iloc[0]
     is_base = here["method"].map(is_baseline).astype(bool)
     headline = (
-        f"{view}: chosen is {method_name(ours['method'])}, from runs on {ours['source']}; "
+        f"{view}: {method_name(ours['method'])} was chosen, from runs on {ours['source']}; "
         f"MAPE {error(ours['mape_ratio'])} on {ours['shots']} held-out shots"
     )
     details = []
@@ -137,13 +142,14 @@ def _coverages(found: pd.DataFrame) -> list[Finding | None]:
 
 def _coverage(title: str, means: "pd.Series[float]") -> Finding:
     low, high = f"{means.min():.0%}", f"{means.max():.0%}"
+    held = low if low == high else f"{low} to {high}"
     outside = [
         f"{shots} shots ({value:.0%}, {'too narrow' if value < GOAL[0] else 'too wide'})"
         for shots, value in means.items()
         if not GOAL[0] <= value <= GOAL[1]
     ]
     return Finding(
-        f"{title}: the 90% interval of the paired correction holds {low if low == high else f'{low} to {high}'} of the test rows.",
+        f"{title}: the 90% interval of the paired correction holds {held} of the test rows.",
         f"Outside of {GOAL[0]:.0%} to {GOAL[1]:.0%} with {', '.join(outside)}."
         if outside
         else f"Between {GOAL[0]:.0%} and {GOAL[1]:.0%} at every number of shots.",

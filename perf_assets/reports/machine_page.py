@@ -46,6 +46,7 @@ def machine_page(facts: MachineFacts) -> str:
         address=f"models:/perf-target-{facts.machine}@champion",
         findings=machine_findings(facts),
         amm=_amm(facts),
+        reference=facts.alignment_source,
         severity=facts.severity,
         severity_words="" if facts.severity is None else severity_finding(facts.severity),
         candidates=_candidates(facts.candidates),

@@ -123,11 +123,10 @@ def markdown(scores: pd.DataFrame, experiment: str, protocol: str) -> str:
     lines = ["| method | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
     for method in dict.fromkeys(chosen["method"]):
         of_method = chosen[chosen["method"] == method].set_index("scenario")
-        cells = [
-            f"{percent(of_method.at[name, 'mape'])} ± {percent(of_method.at[name, 'spread'])}"
-            if name in of_method.index
-            else ""
-            for name in columns
-        ]
+        cells = [_cell(of_method.loc[name]) if name in of_method.index else "" for name in columns]
         lines.append(f"| {describe(method)} (`{method}`) | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _cell(row: "pd.Series[float]") -> str:
+    return f"{percent(row['mape'])} " + (f"± {percent(row['spread'])}" if row["seeds"] > 1 else "(1 seed)")

@@ -132,7 +132,8 @@ def versus(scores: pd.DataFrame, experiment: str, protocol: str, method: str, ba
     headline = (
         f"{_capital(PROTOCOLS[protocol])}: {describe(method)} {_WORDS[over_all.verdict]} {describe(baseline)} over all "
         f"pairs{but} ({percent(over_all.mape)} against {percent(over_all.baseline_mape)}, "
-        f"{percent(over_all.relative, signed=True)}; medians over folds {percent(over_all.of_medians, signed=True)})."
+        f"{percent(over_all.relative, signed=True)}; medians over folds {percent(over_all.of_medians, signed=True)}"
+        f"{'; one seed' if over_all.seeds == 1 else ''})."
     )
     parts = [f"{verdict}: {', '.join(places)}" for verdict, places in by_verdict.items()]
     return Finding(headline, _capital("; ".join(parts)) + ".")

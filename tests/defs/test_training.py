@@ -1,0 +1,111 @@
+"""From landed files of a small simulated fleet to registered models, tables and pages, through the assets."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
+from perf_assets.defs.build import build_definitions
+from perf_assets.defs.models import WITH_AMM
+from perf_assets.defs.resources import LakeResource
+from perf_assets.demo.fleet import fleet_bundles
+from perf_assets.models import source_training, transfer_matrix
+from perf_assets.registry.store import load, versions
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import land
+from perf_assets.storage.results import stored
+
+FLEET = ("lassen", "quartz", "ruby", "dane")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lake, dg.DagsterInstance]]:
+    lake = Lake(tmp_path_factory.mktemp("lake"))
+    with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
+        patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
+        patch.setenv("PERF_ASSETS_THREADS", "1")
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost",))
+        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
+        patch.setattr(transfer_matrix, "SHOTS", (0, 5))
+        for bundle in fleet_bundles(0.12, 0, list(FLEET)):
+            land(lake, bundle.facts, bundle.name, bundle.write)
+        instance.add_dynamic_partitions("machines", list(FLEET))
+        run(instance, lake, "ingest_machine", FLEET)
+        run(instance, lake, "train_amm_encoder_job")
+        run(instance, lake, "describe_machine_job", FLEET)
+        run(instance, lake, "train_source_job")
+        run(instance, lake, "adapt_machine_job", ("dane",), {"score_machine": {"config": {"seeds": 1}}})
+        yield lake, instance
+
+
+def run(
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    job: str,
+    machines: tuple[str | None, ...] = (None,),
+    steps: dict[str, object] | None = None,
+) -> None:
+    definition = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def(job)
+    for machine in machines:
+        config = {"ops": steps} if steps else None
+        assert definition.execute_in_process(config, instance=instance, partition_key=machine).success
+
+
+def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
+    event = instance.get_latest_materialization_event(dg.AssetKey(asset))
+    assert event is not None
+    assert event.asset_materialization is not None
+    return {name: value.value for name, value in event.asset_materialization.metadata.items()}
+
+
+def test_every_machine_has_its_amm_of_one_encoder(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+    rows = stored(trained[0], AMMS, "")
+    assert set(rows["seen_as"]) == {*FLEET, "lassen (host)"}
+    assert rows["encoder_version"].nunique() == 1
+    assert (rows.groupby("seen_as").size() == 8).all()
+    assert rows["is_simulated"].all()
+    for name in ("amm.json", "amm.parquet", "amm_heat_map.png", "amm_map.png"):
+        assert (trained[0].reports / name).stat().st_size > 500
+
+
+def test_source_models_are_registered_and_shown_beside_baselines(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+    assert set(versions("perf-source")) == {"with-amm", "without-amm"}
+    shown = metadata(trained[1], WITH_AMM)
+    assert shown["mlflow_uri"] == f"models:/perf-source/{versions('perf-source')['with-amm']}"
+    for method in ("raw_xgboost", "onehot_xgboost", "spec_xgboost", "with_amm"):
+        assert method in str(shown["scores_on_held_out"])
+    assert shown["is_simulated"] == "true"
+    assert len(str(shown["manifests_digest"])) == 64
+
+
+def test_what_models_look_at_is_kept(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+    likeness = stored(trained[0], BEHAVES_LIKE, "")
+    assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-3)
+    masks = stored(trained[0], FEATURE_MASKS, "")
+    assert "branch_ratio" in set(masks["feature"])
+
+
+def test_the_target_model_answers_with_an_interval(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+    served = load("perf-target-dane", "champion")
+    found = served.predict(served.input_example)
+    assert (found["lower_seconds"] < found["predicted_seconds"]).all()
+    assert (found["predicted_seconds"] < found["upper_seconds"]).all()
+    scores = stored(trained[0], TRANSFER_SCORES, "")
+    assert set(scores["machine"]) == {"dane"}
+    assert {"paired", "target_gp", "source_unchanged"} <= set(scores["method"])
+    page = (trained[0].reports / "machine-dane.html").read_text()
+    assert "perf-target-dane" in page
+    assert "imulated" in page
+
+
+def test_all_pairs_are_scored_once(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+    lake, instance = trained
+    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1}}}
+    run(instance, lake, "score_all_pairs_job", steps=steps)
+    first = metadata(instance, TRANSFER_MATRIX.name)
+    assert first["pairs_kept_from_before_count"] == 0
+    assert first["pairs_count"] == stored(lake, TRANSFER_MATRIX, "")[["source", "target"]].drop_duplicates().shape[0]
+    run(instance, lake, "score_all_pairs_job", steps=steps)
+    assert metadata(instance, TRANSFER_MATRIX.name)["pairs_kept_from_before_count"] == first["pairs_count"]
