@@ -29,6 +29,7 @@ _DESCRIPTIONS = (
     "embedding_amm_xgboost",
     "raw_relative_amm_xgboost",
     "benchmark_mean",
+    "anchored_xgboost",
     "anchored_spec_xgboost",
     "attention",
     "bilinear",

@@ -67,9 +67,12 @@ def calibration(curve: pd.DataFrame, target: Target) -> Figure:
 def alignment_heat_map(weights: pd.DataFrame, target: Target) -> Figure:
     """Source counters x target counters; target counters stand in the order of the source counters they stand in for.
 
-    Of more than 60 on a side, those with the largest weights are drawn. A dot marks the largest weight of a row.
+    Of more than 60 source counters the first are drawn, of more than 60 target counters those with the largest weights
+    in these. A dot marks the largest weight of a row.
     """
-    shown = _largest(weights)
+    first = weights.iloc[:MOST_COUNTERS]
+    largest = np.argsort(-first.abs().max(axis=0).to_numpy(float), kind="stable")[:MOST_COUNTERS]
+    shown = first.iloc[:, np.sort(largest)]
     order = np.argsort(np.abs(shown.to_numpy(float)).argmax(axis=0), kind="stable")
     shown = shown.iloc[:, order]
     height, width = shown.shape
@@ -204,16 +207,8 @@ def _seeds(found: pd.DataFrame) -> str:
     return f"{counted} {'seed' if most == 1 else 'seeds'}"
 
 
-def _largest(weights: pd.DataFrame) -> pd.DataFrame:
-    """Rows and columns with the largest weights, in their order."""
-    size = weights.abs()
-    rows = np.sort(np.argsort(-size.max(axis=1).to_numpy(float), kind="stable")[:MOST_COUNTERS])
-    columns = np.sort(np.argsort(-size.max(axis=0).to_numpy(float), kind="stable")[:MOST_COUNTERS])
-    return weights.iloc[rows, columns]
-
-
 def _counted(what: str, shown: int, every: int) -> str:
-    return what if shown == every else f"{what}: the {shown} of {every} with the largest weights"
+    return what if shown == every else f"{what}: {shown} of {every}"
 
 
 def _short(name: str) -> str:

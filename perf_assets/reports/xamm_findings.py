@@ -186,7 +186,7 @@ def few_seeds(scores: pd.DataFrame) -> Finding | None:
     listed = ", ".join(f"{describe(str(name))} ({count})" for name, count in fewer.items())
     return Finding(
         f"Fewer seeds than the {seeds.max()} of the others: {listed}.",
-        "They take long; a spread of 0 means that it is not known.",
+        "They take long; with one seed the spread is not known.",
     )
 
 

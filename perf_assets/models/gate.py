@@ -1,0 +1,152 @@
+"""The gate: which candidate, or which blend of them, becomes the target model, by cross-fitting on the shots.
+
+Every candidate predicts every shot from a fit that did not see it. Weights follow these held-out errors, and ties go
+to the simpler candidate. The scores of those that lose are kept.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.paired import Floats, Indices
+from perf_assets.models.candidates import Candidate
+from perf_assets.models.residual import folds_of
+
+_FOLDS = 5
+_FEW = 20
+"""Shots up to which there are twice as many folds: each of them costs little and every shot counts."""
+_TIE = 0.01
+"""Candidates whose predictions are this near, relative to their squared error, are tied."""
+_HOPELESS = 8.0
+"""Times the smallest held-out squared error; a candidate beyond has no weight."""
+_TEMPER = 0.2
+"""Power of the likelihood."""
+_EDGE = 2.0
+_DRAWS = 200
+_LEAST_WEIGHT = 0.03
+
+
+@dataclass(frozen=True)
+class CandidateScore:
+    """How a candidate did on shots it had not seen."""
+
+    name: str
+    rank: int
+    error: float
+    """Mean squared held-out error of the target."""
+    weight: float
+    """In the chosen model; 0 for one that lost."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the gate decided, and on what grounds."""
+
+    weights: Mapping[str, float]
+    """By candidate, summing to 1."""
+    scores: tuple[CandidateScore, ...]
+    """Of all candidates, best first."""
+    held_out: Floats
+    """What the chosen blend predicts for each shot from fits that did not see it."""
+
+    @property
+    def name(self) -> str:
+        """The candidate with the largest weight; `a+b` for a blend."""
+        return "+".join(sorted(self.weights, key=lambda name: -self.weights[name]))
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Held-out predictions of the shots."""
+
+    candidates: tuple[Candidate, ...]
+    predicted: Floats
+    """Candidates x shots."""
+    target: Floats
+
+
+def cross_fit(candidates: Sequence[Candidate], target: Floats, shots: Indices, seed: int) -> CrossFit:
+    """Fit every candidate on folds of the shots; `target` is that of all rows of the target's samples."""
+    if len(shots) < 2:
+        raise BadInputError("choosing a model by cross-fitting needs at least 2 shots")
+    folds = folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed)
+    predicted = np.empty((len(candidates), len(shots)))
+    for row, candidate in zip(predicted, candidates, strict=True):
+        for inside, outside in folds:
+            row[outside] = candidate.fit(shots[inside], seed)(shots[outside])
+    # A candidate without an answer loses; it must not spoil the blend.
+    worst = np.abs(target[shots]).max() + 1e3
+    return CrossFit(tuple(candidates), np.nan_to_num(predicted, nan=worst, posinf=worst, neginf=-worst), target[shots])
+
+
+def choose(cross: CrossFit, trusted: Mapping[str, float] | None = None) -> Choice:
+    """Weights of the candidates by their held-out errors.
+
+    `trusted` gives the least weight of candidates that the shots do not contradict.
+    """
+    kept = _without_ties(cross)
+    weights = np.zeros(len(cross.candidates))
+    weights[kept] = blend_weights(cross.predicted[kept], cross.target)
+    names = [candidate.name for candidate in cross.candidates]
+    for name, least in (trusted or {}).items():
+        here = np.array([n == name for n in names])
+        if here.any() and weights[here].sum() < least:
+            others = float(weights[~here].sum())
+            weights = np.where(here, least / here.sum(), weights * (1 - least) / max(others, 1e-12))
+    errors = np.mean((cross.predicted - cross.target) ** 2, axis=1)
+    scores = [
+        CandidateScore(candidate.name, candidate.rank, float(error), float(weight))
+        for candidate, error, weight in zip(cross.candidates, errors, weights, strict=True)
+    ]
+    return Choice(
+        {name: float(weight) for name, weight in zip(names, weights, strict=True) if weight > 0},
+        tuple(sorted(scores, key=lambda score: score.error)),
+        np.asarray(weights @ cross.predicted),
+    )
+
+
+def blend_weights(predicted: Floats, target: Floats) -> Floats:
+    """Weights (not negative, sum 1) of candidates x shots.
+
+    How likely a candidate is the best if other shots had been drawn: likelihoods, tempered because the shots are few
+    and their errors have long tails, averaged over a Bayesian bootstrap of the shots.
+    """
+    squares = _bounded((predicted - target) ** 2)
+    means = squares.mean(axis=1)
+    usable = means <= _HOPELESS * means.min() + 1e-12
+    shares = np.random.default_rng(0).dirichlet(np.ones(len(target)), _DRAWS)
+    errors = shares @ squares[usable].T + 1e-12
+    likelihoods = (errors / errors.min(axis=1, keepdims=True)) ** (-_TEMPER * len(target) / 2)
+    weights = np.zeros(len(predicted))
+    weights[usable] = (likelihoods / likelihoods.sum(axis=1, keepdims=True)).mean(axis=0)
+    weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0, weights)
+    return np.asarray(weights / weights.sum())
+
+
+def _bounded(squares: Floats) -> Floats:
+    """Squared errors of candidates x shots that grow linearly beyond twice the best candidate's typical error.
+
+    A single shot at the edge of the others is extrapolated when it is held out, which says little about a model that
+    will have seen it.
+    """
+    scale = float(squares.mean(axis=1).min()) + 1e-12
+    relative = np.sqrt(squares / scale)
+    return np.asarray(scale * np.where(relative <= _EDGE, relative**2, 2 * _EDGE * relative - _EDGE**2))
+
+
+def _without_ties(cross: CrossFit) -> Indices:
+    """Candidates but for those that predict what a simpler one does."""
+    kept: list[int] = []
+    for i in sorted(range(len(cross.candidates)), key=lambda i: cross.candidates[i].rank):
+        error = float(np.mean((cross.predicted[i] - cross.target) ** 2))
+        apart = [float(np.mean((cross.predicted[i] - cross.predicted[j]) ** 2)) for j in kept]
+        if not apart or min(apart) > _TIE * error:
+            kept.append(i)
+    return np.array(sorted(kept), np.intp)
+
+
+def blend(fits: Mapping[str, Callable[[Indices], Floats]], weights: Mapping[str, float], rows: Indices) -> Floats:
+    """Weighted mean of what the chosen candidates predict for rows."""
+    return np.asarray(np.sum([weight * fits[name](rows) for name, weight in weights.items()], axis=0))

@@ -1,0 +1,100 @@
+"""Severity: how hard a transfer is, from 0 (the same relation of counters to target) to 1 (none in common).
+
+Rows are ordered by target and cut into bins of equal count; the centred bins x counters matrix of means spans, by its
+left singular vectors, how counters move along the target. Severity is the root mean square principal angle between
+source and target, over a right angle. No common counters are needed, and permuting columns changes nothing.
+
+Few rows bias it upwards. So it stands between a floor (source against itself, at the same number of rows) and a
+ceiling (the target's labels shuffled), and the rescaled value says where between them it lies.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.paired import Floats
+from perf_assets.features.transfer_tables import scaled_rows
+
+_MOST_BINS = 12
+_LEAST_A_BIN = 2
+_MOST_DIRECTIONS = 3
+_ENERGY = 0.8
+"""Share of the squared singular values that the directions hold."""
+_REPEATS = 20
+
+
+@dataclass(frozen=True)
+class Severity:
+    """Severity with what it must be compared with; all from 0 to 1."""
+
+    severity: float
+    floor: float
+    """Split halves of the source, one of them at the target's number of rows: what severity 0 looks like."""
+    ceiling: float
+    """Source against target with shuffled labels: what no relation looks like."""
+    rescaled: float
+    """0 at the floor, 1 at the ceiling."""
+    rows_count: int
+    bins_count: int
+
+
+def severity(
+    source_counters: Floats, source_target: Floats, target_counters: Floats, target: Floats, seed: int = 0
+) -> Severity:
+    """Severity of a transfer, from rows x counters as measured and the targets of both sides."""
+    count = min(len(target), len(source_target) // 2)
+    if count < 2 * _LEAST_A_BIN:
+        raise BadInputError(
+            f"severity needs at least {2 * _LEAST_A_BIN} rows of the target and twice that of the source"
+        )
+    bins = min(_MOST_BINS, count // _LEAST_A_BIN)
+    generator = np.random.default_rng(seed)
+    theirs, ours = scaled_rows(source_counters), scaled_rows(target_counters)
+    count_kept = _direction_count(theirs, source_target, bins)
+    theirs_whole = _directions(theirs, source_target, bins, count_kept)
+    found = _distance(theirs_whole, _directions(ours, target, bins, count_kept))
+    floors, ceilings = [], []
+    for _ in range(_REPEATS):
+        order = generator.permutation(len(source_target))
+        half, few = order[len(order) // 2 :], order[:count]
+        # The few are scaled by themselves, as shots are.
+        floors.append(
+            _distance(
+                _directions(theirs[half], source_target[half], bins, count_kept),
+                _directions(scaled_rows(source_counters[few]), source_target[few], bins, count_kept),
+            )
+        )
+        shuffled = _directions(ours, generator.permutation(target), bins, count_kept)
+        ceilings.append(_distance(theirs_whole, shuffled))
+    floor, ceiling = float(np.mean(floors)), float(np.mean(ceilings))
+    rescaled = float(np.clip((found - floor) / max(ceiling - floor, 1e-9), 0, 1))
+    return Severity(found, floor, ceiling, rescaled, len(target), bins)
+
+
+def _directions(rows: Floats, target: Floats, bins: int, count: int) -> Floats:
+    """Bins x directions: orthonormal, the main ways in which counters move along the target."""
+    left, values = _bin_means(rows, target, bins)
+    return np.asarray(left[:, : min(count, int((values > 1e-9 * max(values[0], 1e-12)).sum()) or 1)])
+
+
+def _direction_count(rows: Floats, target: Floats, bins: int) -> int:
+    """Directions that hold most of the movement along the target; the others are noise and would look severe."""
+    _, values = _bin_means(rows, target, bins)
+    held = np.cumsum(values**2) / max(float(np.sum(values**2)), 1e-12)
+    return min(_MOST_DIRECTIONS, 1 + int(np.searchsorted(held, _ENERGY)))
+
+
+def _bin_means(rows: Floats, target: Floats, bins: int) -> tuple[Floats, Floats]:
+    """Left singular vectors and singular values of the centred means of bins of rows in order of target."""
+    order = np.argsort(target, kind="stable")
+    means = np.stack([rows[part].mean(axis=0) for part in np.array_split(order, bins)])
+    left, values, _ = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
+    return left, values
+
+
+def _distance(first: Floats, second: Floats) -> float:
+    """Root mean square principal angle over a right angle; the spaces may differ in dimension."""
+    cosines = np.linalg.svd(first.T @ second, compute_uv=False)
+    angles = np.arccos(np.clip(cosines, 0, 1))
+    return float(np.sqrt(np.mean(angles**2)) / (np.pi / 2))

@@ -1,0 +1,56 @@
+"""The page: computed figures, no links outside, pictures that decode."""
+
+import base64
+import re
+
+import pytest
+
+from perf_assets.reports.summary import Place, change, percent
+from perf_assets.reports.xamm_report import origin, said, summary_picture, xamm_page
+from tests.reports.tables import embeddings, scores
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return xamm_page(scores(), embeddings())
+
+
+def test_the_page_has_ours_beside_the_papers(page: str) -> None:
+    for figure in ("49.64", "99.07", "20.30", "3.31", "3.20", "22.40", "36.80", "25.50"):
+        assert f">\N{MINUS SIGN}{figure}%<" in page
+    found = change(
+        scores(), Place("raw_vs_embedding_vs_amm", "loao", "CPU->CPU"), "embedding_amm_xgboost", "raw_xgboost"
+    )
+    assert found is not None
+    assert f"<b>{percent(found.relative, signed=True)}</b>" in page
+    assert f"{percent(found.baseline_mape)} → {percent(found.mape)}" in page
+
+
+def test_other_scores_make_another_page(page: str) -> None:
+    table = scores()
+    table.loc[table["method"].str.startswith("embedding_amm"), "mape_ratio"] *= 1.234
+    assert f"<b>{percent(0.4 * 1.234 - 1, signed=True)}</b>" in xamm_page(table, embeddings())
+    assert f"<b>{percent(0.4 * 1.234 - 1, signed=True)}</b>" not in page
+
+
+def test_the_page_says_which_data_it_is_from(page: str) -> None:
+    assert '<span class="tag">simulated fleet</span>' in page
+    assert origin(scores(is_simulated=False)) == "measured machines"
+    assert "simulated fleet" not in xamm_page(scores(is_simulated=False), embeddings())
+
+
+def test_the_page_needs_nothing_from_outside(page: str) -> None:
+    assert not re.search(r"https?://|<script|<link|@import|url\(", page)
+    sources = re.findall(r'src="([^"]+)"', page)
+    assert len(sources) == 5 + 2
+    for source in sources:
+        start, data = source.split(",", 1)
+        assert start == "data:image/png;base64"
+        assert base64.b64decode(data, validate=True).startswith(PNG)
+
+
+def test_what_it_says_fits_into_metadata() -> None:
+    assert said(scores()).startswith("- **Unseen application: embedding (TabNet) beats raw counters")
+    assert len(summary_picture(scores())) < 150_000
