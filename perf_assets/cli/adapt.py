@@ -8,6 +8,8 @@ from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.model_tables import TRANSFER_SCORES
 from perf_assets.storage.lake import Lake
 
+_SHOWN = ("product", "without_prior", "target_gp")
+
 
 @click.command()
 @machine_option
@@ -34,7 +36,7 @@ def command(chosen: tuple[str, ...], seed: int, seeds: int, as_json: bool) -> No
         print_json({"registered": registered, "median_mape": found})
         return
     for machine in machines:
-        here = scores[(scores["machine"] == machine) & (scores["method"].isin(["paired", "target_gp"]))]
+        here = scores[(scores["machine"] == machine) & scores["method"].isin(_SHOWN)]
         if here.empty:
             continue
         table = here.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio", aggfunc="median")

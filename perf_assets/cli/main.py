@@ -1,7 +1,10 @@
 """The `perf-assets` command: finds the subcommand, loads only that, and turns bad input into one line and exit 2."""
 
+import atexit
 import importlib
+import os
 import sys
+import traceback
 from typing import NoReturn
 
 import click
@@ -52,18 +55,32 @@ def cli() -> None:
     """Performance data, machine models and few-shot performance models of supercomputers."""
 
 
-def main() -> None:
-    """Run the command line."""
+def main() -> NoReturn:
+    """Run the command line, and end the process."""
+    try:
+        code = _run()
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # DuckDB's binding prints pages of "leaked" objects while Python takes itself apart: end before that.
+    atexit._run_exitfuncs()
+    os._exit(code)
+
+
+def _run() -> int:
+    """Exit code: 0, 2 for bad usage or input, 130 when interrupted, or what the command says."""
     try:
         cli.main(prog_name="perf-assets", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        return 130
     except click.ClickException as error:
-        _refuse(f"{error.format_message()} (see 'perf-assets --help')")
+        click.echo(f"perf-assets: {error.format_message()} (see 'perf-assets --help')", err=True)
+        return 2
     except (BadInputError, OSError) as error:
-        _refuse(str(error))
-
-
-def _refuse(message: str) -> NoReturn:
-    click.echo(f"perf-assets: {message}", err=True)
-    sys.exit(2)
+        click.echo(f"perf-assets: {error}", err=True)
+        return 2
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

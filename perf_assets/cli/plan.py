@@ -28,9 +28,13 @@ def command(machine: str, budget: int, as_json: bool) -> None:
         print_json({"machine": machine, "runs": rows.to_dict("records")})
         return
     for name, part in rows.groupby("seen_as", sort=False):
-        shown = part[["rank", "configuration", "error_before_ratio", "error_after_ratio", "node_hours"]]
+        shown = part.assign(
+            error_before_ratio=100 * part["error_before_ratio"],
+            error_after_ratio=100 * part["error_after_ratio"],
+            node_hours=part["node_hours"].map("{:.3g}".format),
+        )[["rank", "configuration", "error_before_ratio", "error_after_ratio", "node_hours"]]
         print_table(
-            f"{name}: {len(part)} runs, {part['node_hours'].sum():.2f} node-hours in all",
-            ["rank", "configuration", "expected error before", "after", "node-hours"],
+            f"{name}: {len(part)} runs, {part['node_hours'].sum():.3g} node-hours in all",
+            ["rank", "configuration", "expected error before %", "after %", "node-hours"],
             shown.to_numpy().tolist(),
         )

@@ -43,6 +43,8 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     try:
         rows = stored(lake.lake(), TRANSFER_SCORES, "perf-assets adapt")
         curve = rows[rows["machine"] == machine]
+        if curve.empty:
+            missing["curve"] = f"{machine} has too few runs to hold some out"
     except BadInputError as error:
         missing["curve"] = str(error)
     try:
@@ -53,20 +55,25 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         aligned = _aligned(lake, adapted)
     except BadInputError as error:
         missing["alignment"] = missing["severity"] = str(error)
+    candidates = candidate_table(adapted)
+    if candidates.empty:
+        missing["candidates"] = f"{machine} has too few runs to choose on"
     number = versions(registered_name(machine)).get(ALIAS)
+    if number is None:
+        missing["registered_as"] = "it is not in the MLflow registry: run 'perf-assets adapt'"
     return MachineFacts(
         machine,
         lake.is_simulated(machine),
-        f"{registered_name(machine)} version {number}" if number else "not registered",
+        f"{registered_name(machine)} version {number}" if number else "",
         amms,
-        candidate_table(adapted),
+        candidates,
         curve,
         Severity(*(asdict(aligned.severity)[name] for name in ("severity", "floor", "ceiling", "rescaled")))
         if aligned
         else None,
         aligned.rows if aligned else nothing,
         aligned.weights if aligned else nothing,
-        next(iter(adapted.views.values())).source,
+        _reference(adapted),
         aligned.proposal if aligned else "",
         plan,
         missing,
@@ -82,13 +89,19 @@ def planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.Da
 
 
 def _aligned(lake: LakeResource, adapted: "AdaptedTarget") -> "CounterAlignment":
-    from perf_assets.features.paired import physical
     from perf_assets.models.counter_alignment import align_counters
 
-    source = physical(next(iter(adapted.views.values())).source)
+    source = _reference(adapted)
     tables = [_runs(lake, name) for name in (source, adapted.machine)]
     catalogue = load_catalogue(lake.lake().site_catalogues())
     return align_counters(source, tables[0], adapted.machine, tables[1], catalogue)
+
+
+def _reference(adapted: "AdaptedTarget") -> str:
+    """Machine whose counters are aligned with: that of the first view."""
+    from perf_assets.features.paired import physical
+
+    return physical(next(iter(adapted.views.values())).source)
 
 
 def _runs(lake: LakeResource, machine: str) -> "pd.DataFrame":

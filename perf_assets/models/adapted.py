@@ -16,9 +16,10 @@ from perf_assets.features.paired import HOST, Floats, Indices, PairedSamples, ph
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.paired_adaptation import PairedModel, fit_correction
-from perf_assets.models.paired_evaluation import predict_shots
+from perf_assets.models.paired_evaluation import NINETY_PERCENT, predict_shots, shuffled_runs
 from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
 from perf_assets.models.residual import folds_of
+from perf_assets.models.severity import severity
 from perf_assets.models.stored_samples import Questions, load_samples, save_samples, with_questions
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
@@ -33,7 +34,6 @@ _LEAST_SHOTS = 5
 """To choose on held-out shots."""
 _TIE = 0.98
 """A candidate must have less than this share of a simpler one's squared error to be taken."""
-_NORMAL_90 = 1.645
 _SAMPLES, _VIEWS = "samples.npz", "views.json"
 
 
@@ -60,6 +60,18 @@ class AdaptedView:
     """Of log seconds, from held-out shots; without, the model's own spread is taken."""
     model: PairedModel
 
+    def distribution(self, samples: PairedSamples, rows: Indices) -> tuple[Floats, Floats]:
+        """Log seconds of configurations, and the half width of their 90% interval."""
+        mean, spread = self.model.distribution(samples, rows)
+        return mean, np.full(len(mean), self.interval.half_width) if self.interval else NINETY_PERCENT * spread
+
+    @property
+    def ratio_to_target_only(self) -> float | None:
+        """Squared log error of what was chosen over that of the best target-only baseline, on held-out shots."""
+        errors = {score.name: score.log_rmse**2 for score in self.candidates}
+        alone = [error for name, error in errors.items() if name.startswith("target_")]
+        return errors[self.chosen] / min(alone) if alone else None
+
 
 @dataclass(frozen=True, eq=False)
 class AdaptedTarget:
@@ -79,8 +91,7 @@ class AdaptedTarget:
             if wrong:
                 raise BadInputError(f"the model of {name} starts from runs on {view.source}, not on {wrong[0]}")
             samples, examples = with_questions(self.samples, questions.where(chosen))
-            mean, spread = view.model.distribution(samples, examples.row)
-            width = np.full(len(mean), view.interval.half_width) if view.interval else _NORMAL_90 * spread
+            mean, width = view.distribution(samples, examples.row)
             found[:, chosen] = mean, mean - width, mean + width
         return found[0], found[1], found[2]
 
@@ -137,7 +148,8 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
         if source is None:
             continue
         prior = attention_prior(samples, target, seed, parts, PRIOR_COMPONENTS)
-        views[name] = _adapt_view(samples, source, target, seed, prior)
+        shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
+        views[name] = adapt_view(samples, source, target, shots, seed, prior, (*BASELINES, *CANDIDATES))
         view = views[name]
         progress(f"{name}: {view.shots} shots, from {view.source}, {view.chosen}")
     if not views:
@@ -162,22 +174,23 @@ def reference_machine(samples: PairedSamples, target: int) -> int | None:
     return others[int(np.argmin(np.where(good, distances, np.inf)))]
 
 
-def shots_of(samples: PairedSamples, source: int, target: int, seed: int, most: int = _MOST_SHOTS) -> Indices:
-    """Configurations that ran on both, at most so many, in random order."""
-    both = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
-    return np.random.default_rng(seed).permutation(np.flatnonzero(both))[:most]
-
-
-def _adapt_view(samples: PairedSamples, source: int, target: int, seed: int, prior: Prior) -> AdaptedView:
-    shots = shots_of(samples, source, target, seed)
+def adapt_view(
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shots: Indices,
+    seed: int,
+    prior: Prior,
+    methods: Sequence[str] = CANDIDATES,
+) -> AdaptedView:
+    """Choose among the candidates on held-out shots, fit to all shots; `methods` are scored, candidates among them."""
     name = samples.machines[source]
     if len(shots) < _LEAST_SHOTS:
-        model = fit_correction(samples, source, target, shots, _priors("paired" if len(shots) else "with_prior", prior))
-        return AdaptedView(name, len(shots), "paired" if len(shots) else "with_prior", (), None, model)
+        chosen = "paired" if len(shots) else "with_prior"
+        model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
+        return AdaptedView(name, len(shots), chosen, (), None, model)
     true = samples.log_seconds[target, shots]
-    held_out = {
-        method: _held_out(method, samples, source, target, shots, seed, prior) for method in (*BASELINES, *CANDIDATES)
-    }
+    held_out = {method: _held_out(method, samples, source, target, shots, seed, prior) for method in methods}
     errors = {method: float(np.mean((found - true) ** 2)) for method, found in held_out.items()}
     chosen = CANDIDATES[0]
     for method in CANDIDATES[1:]:
@@ -188,7 +201,20 @@ def _adapt_view(samples: PairedSamples, source: int, target: int, seed: int, pri
         for m, f in held_out.items()
     )
     model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
-    return AdaptedView(name, len(shots), chosen, scores, cross_conformal(held_out[chosen], true, 0.0), model)
+    hard = pair_severity(samples, source, target, shots)
+    interval = cross_conformal(held_out[chosen], true, 1.0 if hard is None else hard)
+    return AdaptedView(name, len(shots), chosen, scores, interval, model)
+
+
+def pair_severity(samples: PairedSamples, source: int, target: int, shots: Indices) -> float | None:
+    """Rescaled severity of the transfer, from what was measured on both machines; None where shots are too few."""
+    runs = np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark
+    theirs, ours = samples.counters[source, runs], samples.counters[target, shots]
+    theirs, ours = (values[:, np.isfinite(values).all(axis=0)] for values in (theirs, ours))
+    try:
+        return severity(theirs, samples.log_seconds[source, runs], ours, samples.log_seconds[target, shots]).rescaled
+    except BadInputError:
+        return None
 
 
 def _held_out(

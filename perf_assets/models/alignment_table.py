@@ -64,6 +64,8 @@ def alignment_tables(task: TransferTask, shots: Indices, seed: int = 0) -> list[
 def catalogue_proposal(tables: Sequence[AlignmentTable], catalogue: Catalogue, target_machine: str) -> str:
     """YAML of a site's catalogue file: target counters for quantities that the catalogue knows by source counters.
 
+    Empty where there is nothing to propose.
+
     A person should look at it before it is used: a stable correspondence is a hint, not a definition.
     """
     formulas = []
@@ -86,7 +88,7 @@ def catalogue_proposal(tables: Sequence[AlignmentTable], catalogue: Catalogue, t
                         f"{row.source_counter} (weight {row.weight:.2f}, same in {row.stability:.0%} of folds)",
                     }
                 )
-    return yaml.safe_dump({"version": 1, "formulas": formulas}, sort_keys=False, width=110)
+    return yaml.safe_dump({"version": 1, "formulas": formulas}, sort_keys=False, width=110) if formulas else ""
 
 
 def _table(

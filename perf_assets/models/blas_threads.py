@@ -7,5 +7,5 @@ from threadpoolctl import threadpool_limits
 
 @cache
 def keep_blas_to_one_thread() -> None:
-    """From now on in this process. On two busy cores, two threads took up to a hundred times as long (measured)."""
+    """From now on in this process. On busy cores two threads took many times as long as one."""
     threadpool_limits(limits=1, user_api="blas")

@@ -16,7 +16,11 @@ from perf_assets.models.source_models import fit_sources
 
 _SHOTS = 50
 _TIME = "wall_seconds"
-_NOT_COUNTERS = (r"^(ranks|threads|nodes|gpus|is_simulated)$",)
+_NOT_COUNTERS = (
+    r"^(ranks|threads|nodes|gpus|is_simulated|target_value|runs_count|missing_mask)$",
+    r"(?i)time|task-clock|_cyc|cycles",
+)
+"""Configuration, and counters that hold the run time itself."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,12 @@ def summary(rows: Sequence[Row], method: str, shots: int) -> dict[str, float]:
     return {**found, "coverage_90": float(np.mean(covered))} if covered else found
 
 
+def shuffled_runs(samples: PairedSamples, source: int, target: int, seed: int) -> Indices:
+    """Application configurations that ran on both machines, in random order: shots come first, test rows last."""
+    on_both = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
+    return np.random.default_rng(seed).permutation(np.flatnonzero(on_both))
+
+
 def _evaluate_order(
     samples: PairedSamples,
     source: int,
@@ -76,8 +82,7 @@ def _evaluate_order(
     methods: Sequence[str],
     prior: Prior,
 ) -> list[Row]:
-    on_both = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
-    order = np.random.default_rng(seed).permutation(np.flatnonzero(on_both))
+    order = shuffled_runs(samples, source, target, seed)
     most = max(shot_counts)
     if len(order) <= most:
         names = f"{samples.machines[source]} and {samples.machines[target]}"
@@ -87,7 +92,7 @@ def _evaluate_order(
         for method in methods:
             found = predict_shots(method, samples, source, target, order[:count], test, prior)
             if found is not None:
-                score = _score(samples.log_seconds[target, test], *found)
+                score = score_runs(samples.log_seconds[target, test], *found)
                 where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
                 rows.append({**where, "shots": count, "seed": seed, "method": method, **score})
     return rows
@@ -137,7 +142,8 @@ def _target_only(
     return np.asarray(mean), np.asarray(spread)
 
 
-def _score(true: Floats, predicted: Floats, spread: Floats | None) -> Row:
+def score_runs(true: Floats, predicted: Floats, spread: Floats | None) -> Row:
+    """`mape`, `log_rmse`, and `coverage_90` where a spread is given; of log seconds."""
     # A baseline may extrapolate to e^500 seconds; its error is then as good as infinite, and stays a number.
     found = np.clip(predicted, true - 20, true + 20)
     score: Row = {"mape": mape(np.exp(true), np.exp(found)), "log_rmse": log_rmse(np.exp(true), np.exp(found))}

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import PairedSamples, physical
-from perf_assets.models.adapted import PRIOR_COMPONENTS, reference_machine
+from perf_assets.models.adapted import PRIOR_COMPONENTS, adapt_view, pair_severity, reference_machine
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
-from perf_assets.models.paired_evaluation import Row, evaluate_paired
-from perf_assets.models.paired_prior import PriorParts, attention_prior
-from perf_assets.models.severity import severity
+from perf_assets.models.paired_evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
+from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
 from perf_assets.models.side_by_side import side_by_side
 
 SHOTS = (0, 5, 10, 20, 50)
@@ -60,28 +58,33 @@ def matrix(samples: PairedSamples, todo: Sequence[Pair]) -> Iterator[tuple[Pair,
 def _score_pair(samples: PairedSamples, pair: Pair) -> pd.DataFrame:
     source, target = samples.machines.index(pair.source), samples.machines.index(pair.target)
     found = _frame(_scores(samples, source, target, pair.seeds))
-    found["severity_ratio"] = _severity(samples, source, target)
-    return found
+    hard = pair_severity(samples, source, target, shuffled_runs(samples, source, target, 0))
+    return found.assign(severity_ratio=np.nan if hard is None else hard)
 
 
 def _scores(samples: PairedSamples, source: int, target: int, seeds: int) -> list[Row]:
-    both = (np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark).sum()
-    shots = [count for count in SHOTS if count + _LEAST_TEST_ROWS <= both]
+    shots = [count for count in SHOTS if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:
         return []
     prior = attention_prior(samples, target, 0, PriorParts(0), PRIOR_COMPONENTS)
-    return evaluate_paired(samples, [source], [target], shots, range(seeds), priors={target: prior})
+    rows = evaluate_paired(samples, [source], [target], shots, range(seeds), priors={target: prior})
+    return rows + [
+        _score_product(samples, source, target, count, max(shots), seed, prior)
+        for seed in range(seeds)
+        for count in shots
+    ]
 
 
-def _severity(samples: PairedSamples, source: int, target: int) -> float:
-    runs = [np.isfinite(samples.log_seconds[m]) & ~samples.is_benchmark for m in (source, target)]
-    counters = [samples.counters[m][r] for m, r in zip((source, target), runs, strict=True)]
-    measured = [c[:, np.isfinite(c).all(axis=0)] for c in counters]
-    times = [samples.log_seconds[m][r] for m, r in zip((source, target), runs, strict=True)]
-    try:
-        return severity(measured[0], times[0], measured[1], times[1]).rescaled
-    except BadInputError:
-        return float("nan")
+def _score_product(
+    samples: PairedSamples, source: int, target: int, count: int, most: int, seed: int, prior: Prior
+) -> Row:
+    """What would be registered with so many shots, on the same test rows; its interval too."""
+    order = shuffled_runs(samples, source, target, seed)
+    shots, test = order[:count], order[most:]
+    mean, width = adapt_view(samples, source, target, shots, seed, prior).distribution(samples, test)
+    where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
+    score = score_runs(samples.log_seconds[target, test], mean, width / NINETY_PERCENT)
+    return {**where, "shots": count, "seed": seed, "method": "product", **score}
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:

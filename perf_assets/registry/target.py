@@ -43,6 +43,8 @@ def register_target(adapted: AdaptedTarget, provenance: dict[str, str]) -> Versi
     for position, (name, view) in enumerate(adapted.views.items()):
         params |= {f"view{position}": name, f"view{position} source": view.source, f"view{position} shots": view.shots}
         params |= {f"view{position} chosen": view.chosen}
+        if view.ratio_to_target_only is not None:
+            metrics[f"view{position} ratio_to_target_only"] = view.ratio_to_target_only
         metrics |= {f"view{position} {score.name} mape_ratio": score.mape for score in view.candidates}
         metrics |= {f"view{position} {score.name} log_rmse": score.log_rmse for score in view.candidates}
     candidate = Candidate(

@@ -117,7 +117,7 @@ def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
     axes.set_xlim(-0.03, 1.03)
     axes.set_xlabel("severity, 0 at the floor and 1 at the ceiling")
     axes.set_ylabel(
-        "gain of transfer: best target-only MAPE / paired MAPE\n(log scale; below 1\N{MULTIPLICATION SIGN} it harms)"
+        "gain: best target-only MAPE / MAPE of the product\n(log scale; below 1\N{MULTIPLICATION SIGN} transfer harms)"
     )
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)

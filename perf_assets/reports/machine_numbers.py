@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
-PRODUCT = "paired"
+PRODUCT = "product"
 METHODS = {
-    PRODUCT: "paired correction",
+    PRODUCT: "what is registered",
+    "paired": "both corrections, by evidence",
     "with_prior": "correction of the prior",
     "without_prior": "correction without prior",
     "source_unchanged": "time on the source, unchanged",

@@ -13,11 +13,11 @@ LEVELS = {
     "source_unchanged": 0.33,
     "without_prior": 0.12,
     "with_prior": 0.11,
-    "paired": 0.10,
+    "product": 0.10,
     "target_ridge": 4.0,
     "target_gp": 9.0,
 }
-COVERAGES = {"paired": 1.0, "with_prior": 0.97, "without_prior": 0.93, "target_gp": 0.8}
+COVERAGES = {"product": 1.0, "with_prior": 0.97, "without_prior": 0.93, "target_gp": 0.8}
 
 
 def learned(method: str, shots: int) -> float:
@@ -49,7 +49,7 @@ def curve(*, is_simulated: bool = True) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def candidates(chosen: str = "paired") -> pd.DataFrame:
+def candidates(chosen: str = "product") -> pd.DataFrame:
     """On held-out shots: errors as the levels say."""
     return pd.DataFrame(
         [
@@ -80,7 +80,7 @@ def matrix(machines: int = 5) -> pd.DataFrame:
         for distance in [abs(source - target) + 0.01 * source]
         for shots in (5, 10)
         for seed in range(3)
-        for method, error in {"paired": 0.05 * distance, "target_ridge": 0.4, "target_gp": 0.5}.items()
+        for method, error in {"product": 0.05 * distance, "target_ridge": 0.4, "target_gp": 0.5}.items()
     ]
     return pd.DataFrame(rows)
 

@@ -45,9 +45,9 @@ def test_numbers_of_all_parts_are_there(page: str) -> None:
     for method, level in tables.LEVELS.items():
         assert f'title="{method}"' in page
         assert f"<td>{error(level)}</td>" in page
-    assert "<td>0.30\N{MULTIPLICATION SIGN}</td>" in page  # paired beside the best baseline, 0.10 / 0.33
+    assert "<td>0.30\N{MULTIPLICATION SIGN}</td>" in page  # product beside the best baseline, 0.10 / 0.33
     assert f">{error(0.1 * 1.2 / 6**0.5)} <span" in page  # the median of five seeds at 50 shots
-    assert "88% <span" in page  # coverage of paired at 50 shots
+    assert "88% <span" in page  # coverage of the product at 50 shots
     assert "Severity is 0.42, its floor 0.25" in page
     nearest = distances(tables.amms(), "dane", "dane")
     assert f'{nearest.index[0]} <span class="spread">{nearest.iloc[0]:.2f}</span>' in page
@@ -121,7 +121,7 @@ def test_words_follow_the_data() -> None:
     assert "MAPE 10.0% on 40 held-out shots, 3.3 times smaller than that of the best baseline" in headlines()
     ridge = tables.candidates().assign(mape_ratio=lambda t: t["mape_ratio"].where(t["method"] != "target_ridge", 0.05))
     assert "2.0 times larger than that of the best baseline" in headlines(candidates=ridge)
-    assert "smallest log error of all: paired correction" in headlines(candidates=tables.candidates("with_prior"))
+    assert "smallest log error of all: what is registered" in headlines(candidates=tables.candidates("with_prior"))
     assert "every baseline at all 5 numbers of shots" in headlines()
     lost = tables.curve()
     lost.loc[(lost["method"] == "target_gp") & (lost["shots"] == 50), "mape_ratio"] = 0.01
@@ -162,7 +162,7 @@ def test_learning_curve_has_a_line_for_each_method() -> None:
     assert np.asarray(first.get_xdata()).tolist() == list(tables.SHOTS)
     assert np.asarray(first.get_ydata())[0] == pytest.approx(12.0)
     assert "not shown" in figure.axes[1].get_title()
-    near = tables.curve()[lambda rows: rows["method"].isin(["paired", "with_prior"])]
+    near = tables.curve()[lambda rows: rows["method"].isin(["product", "with_prior"])]
     assert {axes.get_yscale() for axes in figures.learning_curve(near, io.BytesIO()).axes} == {"linear"}
 
 
@@ -203,7 +203,7 @@ def test_a_point_for_each_pair_and_their_rank_correlation() -> None:
 def test_the_gain_is_of_medians_beside_the_best_target_only_method() -> None:
     gains = transfer_gains(tables.matrix(3)).set_index(["source", "target"])["gain"]
     assert gains["m2", "m0"] == pytest.approx(np.log(0.4 / (0.05 * 2.02)))
-    assert transfer_gains(tables.matrix(3)[lambda rows: rows["method"] != "paired"]).empty
+    assert transfer_gains(tables.matrix(3)[lambda rows: rows["method"] != "product"]).empty
 
 
 def test_too_few_pairs_have_no_correlation() -> None:
