@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import HOST, Floats, Indices, PairedSamples, physical
+from perf_assets.features.paired import Floats, Indices, PairedSamples, physical
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.paired_adaptation import PairedModel, fit_correction
@@ -236,9 +236,3 @@ def _priors(chosen: str, prior: Prior) -> Sequence[Prior | None]:
         "paired": [prior, None],
     }
     return wanted[chosen]
-
-
-def seen_as(machine: str, *, uses_gpus: bool, known: Sequence[str]) -> str:
-    """The name under which a program sees a machine."""
-    host = f"{machine}{HOST}"
-    return host if not uses_gpus and host in known else machine
