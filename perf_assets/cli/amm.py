@@ -22,10 +22,12 @@ def command(chosen: tuple[str, ...], export: Path | None, as_json: bool) -> None
 
     They are made by 'perf-assets train', and for a new machine by 'perf-assets ingest'.
     """
-    from perf_assets.storage.amm_files import export_amms
+    from perf_assets.storage.amm_files import export_amms, of_one_encoder
     from perf_assets.storage.results import stored
 
-    rows = stored(Lake.default(), AMMS, "perf-assets train")
+    rows, stale = of_one_encoder(stored(Lake.default(), AMMS, "perf-assets train"))
+    if stale:
+        say(f"left out, described by another encoder: {', '.join(stale)}; run 'perf-assets train'")
     unknown = sorted(set(chosen) - set(rows["machine"]))
     if unknown:
         raise BadInputError(f"there is no AMM of {unknown[0]}: land its RAJAPerf runs and run 'perf-assets ingest'")

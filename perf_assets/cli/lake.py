@@ -1,6 +1,7 @@
 """The lake and the warehouse that commands work on."""
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.machines import check_machine_id
 from perf_assets.features.derivations import deriving
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
@@ -9,6 +10,14 @@ from perf_assets.storage.warehouse import Warehouse
 def open_warehouse(lake: Lake, wait_seconds: float = 60.0) -> Warehouse:
     """The lake's warehouse, with what follows from its raw tables."""
     return Warehouse(lake, deriving(lake.site_catalogues()), wait_seconds)
+
+
+def check_machine(machine: str) -> None:
+    """Refuse what cannot be the id of a machine."""
+    try:
+        check_machine_id(machine)
+    except ValueError as error:
+        raise BadInputError(str(error)) from None
 
 
 def choose_machines(lake: Lake, chosen: tuple[str, ...]) -> list[str]:

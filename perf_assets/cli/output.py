@@ -1,6 +1,7 @@
 """How commands print: results on stdout as a table or one JSON document, everything else on stderr."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 
@@ -10,8 +11,16 @@ _PIPE_WIDTH = 120
 
 
 def print_json(document: object) -> None:
-    """Print a result as one JSON document."""
-    click.echo(json.dumps(document, indent=1, default=str))
+    """Print a result as one JSON document; what is no number there is null."""
+    click.echo(json.dumps(_without_nan(document), indent=1, default=str, allow_nan=False))
+
+
+def _without_nan(document: object) -> object:
+    if isinstance(document, dict):
+        return {key: _without_nan(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [_without_nan(value) for value in document]
+    return None if isinstance(document, float) and not math.isfinite(document) else document
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

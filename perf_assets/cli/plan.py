@@ -2,6 +2,7 @@
 
 import click
 
+from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
@@ -20,6 +21,7 @@ def command(machine: str, budget: int, as_json: bool) -> None:
     from perf_assets.defs.resources import LakeResource
     from perf_assets.models.adapted import AdaptedTarget
 
+    check_machine(machine)
     lake = LakeResource()
     if not lake.target_folder(machine).is_dir():
         raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")

@@ -25,7 +25,7 @@ def xamm(as_json: bool) -> None:
     scores, embeddings = (
         stored(lake, table, f"dg launch --assets {table.name}") for table in (XAMM_SCORES, XAMM_EMBEDDINGS)
     )
-    path = store_page(lake, "xamm", xamm_page(scores, embeddings))
+    path = store_page(lake, "xamm.html", xamm_page(scores, embeddings))
     if as_json:
         print_json({"page": path, "data": origin(scores), "scores_count": len(scores)})
     else:

@@ -84,7 +84,7 @@ def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
     scores, embeddings = (
         stored(lake.lake(), t, f"dg launch --assets {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS)
     )
-    path = store_page(lake.lake(), "xamm", xamm_page(scores, embeddings))
+    path = store_page(lake.lake(), "xamm.html", xamm_page(scores, embeddings))
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(path),

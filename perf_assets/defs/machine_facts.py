@@ -8,6 +8,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
 from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.results import stored
 
 if TYPE_CHECKING:
@@ -35,9 +36,8 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     nothing = pd.DataFrame()
     amms, curve, plan, aligned = nothing, nothing, nothing, None
     try:
-        amms = stored(lake.lake(), AMMS, "perf-assets train").pivot(
-            index="seen_as", columns="component", values="value"
-        )
+        amm_rows, _ = of_one_encoder(stored(lake.lake(), AMMS, "perf-assets train"))
+        amms = amm_rows.pivot(index="seen_as", columns="component", values="value")
     except BadInputError as error:
         missing["amms"] = str(error)
     try:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 from pydantic import Field
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS
 from perf_assets.core.run_tables import FEATURES
@@ -83,7 +84,12 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
     from perf_assets.models.amm import AmmEncoder
     from perf_assets.models.amm_rows import amm_rows
 
-    rows = amm_rows(AmmEncoder.load(encoder_file), benchmark_samples(kernels))
+    try:
+        rows = amm_rows(AmmEncoder.load(encoder_file), benchmark_samples(kernels))
+    except BadInputError as error:
+        # What landed is good all the same: the machine is ingested, it only cannot be described.
+        context.log.warning(f"no AMM of {machine}: {error}")
+        return
     rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
     path = store(lake.lake(), lake.warehouse(), AMMS, rows, machine)
     version = str(rows["encoder_version"].iloc[0])
@@ -114,15 +120,17 @@ def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
     from perf_assets.reports.inline import data_uri
     from perf_assets.reports.maps import amm_heat_map, machine_map
-    from perf_assets.storage.amm_files import export_amms
+    from perf_assets.storage.amm_files import export_amms, of_one_encoder
 
-    vectors = export_amms(stored(lake.lake(), AMMS, "perf-assets train"), lake.lake().reports / "amm.json")
-    export_amms(stored(lake.lake(), AMMS, "perf-assets train"), lake.lake().reports / "amm.parquet")
+    rows, stale = of_one_encoder(stored(lake.lake(), AMMS, "perf-assets train"))
+    vectors = export_amms(rows, lake.lake().reports / "amm.json")
+    export_amms(rows, lake.lake().reports / "amm.parquet")
     for name, draw in (("amm_heat_map", amm_heat_map), ("amm_map", machine_map)):
         draw(vectors, lake.lake().reports / f"{name}.png")
     return dg.MaterializeResult(
         metadata={
             "machines_count": len(vectors),
+            "described_by_another_encoder": ", ".join(stale) or "none",
             "heat_map": dg.MetadataValue.md(f"![AMMs]({data_uri(lambda target: amm_heat_map(vectors, target))})"),
             "map": dg.MetadataValue.md(f"![Machines]({data_uri(lambda target: machine_map(vectors, target))})"),
             "json": dg.MetadataValue.path(lake.lake().reports / "amm.json"),
@@ -161,7 +169,9 @@ def train_source_models(
     from perf_assets.models.explanations import behaves_like, feature_masks
     from perf_assets.models.source_training import train_source
     from perf_assets.registry.source import register_source
+    from perf_assets.registry.store import open_store
 
+    open_store()
     samples = fleet_samples(lake.fleet_tables())
     encoder = AmmEncoder.load(lake.lake().models / _ENCODER_FILE)
     trained = train_source(samples, encoder.options, config.seed, context.log.info)

@@ -74,12 +74,22 @@ def train_fleet(machines: Sequence[str], seed: int, on_stage: Callable[[str], No
 
 
 def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
-    """Adapt, score and register the target model of each machine, and write its page."""
+    """Adapt, score and register the target model of each machine, and write its page; one that cannot be adapted does
+    not stop the others.
+    """
     config = {
         "adapt_machine": {"config": {"seed": seed}},
         "score_machine": {"config": {"seeds": seeds}},
     }
-    _run_stages([(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines], on_stage)
+    failures = []
+    for machine in machines:
+        try:
+            _run_stages([(f"target model of {machine}", adapt_machine_job.name, {"ops": config}, machine)], on_stage)
+        except BadInputError as error:
+            on_stage(str(error))
+            failures.append(machine)
+    if failures:
+        raise BadInputError(f"no target model of {', '.join(failures)}: see above")
 
 
 def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:

@@ -37,9 +37,11 @@ KERNELS_QUERY = f"""
                  WHEN variant LIKE '%OpenMP' THEN 'busy_core'
                  WHEN regexp_matches(variant, 'CUDA|HIP|SYCL|OpenMPTarget') THEN 'device' END AS placement,
             seconds_per_rep * CASE WHEN variant LIKE '%OpenMP' THEN threads ELSE 1 END AS seconds_per_rep,
-            coalesce(threads, 0) AS threads, max(coalesce(threads, 0)) OVER (PARTITION BY machine) AS most_threads
+            coalesce(threads, 0) AS threads,
+            max(coalesce(threads, 0)) OVER (PARTITION BY machine, variant LIKE '%OpenMP') AS most_threads
         FROM {TIMINGS.name}
         WHERE is_valid AND seconds_per_rep > 0 AND problem_size IS NOT NULL
+            AND (threads IS NOT NULL OR variant NOT LIKE '%OpenMP')
     ), repeated AS (
         SELECT machine, kernel, problem_size, placement, median(seconds_per_rep) AS seconds_per_rep,
             max(bytes_per_rep) AS bytes_per_rep, max(flops_per_rep) AS flops_per_rep
@@ -96,7 +98,10 @@ def fleet_samples(tables: FleetTables) -> PairedSamples:
         notes=tuple(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
     )
     specs = _specifications(tables.specs, machines)
-    return samples if specs is None else with_specification(samples, specs, "machine")
+    try:
+        return samples if specs is None else with_specification(samples, specs, "machine")
+    except BadInputError as error:
+        return replace(samples, notes=(*samples.notes, f"data sheets are not used: {error}"))
 
 
 def benchmark_samples(kernels: pd.DataFrame) -> PairedSamples:
@@ -116,9 +121,13 @@ def benchmark_samples(kernels: pd.DataFrame) -> PairedSamples:
 
 
 def _well_described(kernels: pd.DataFrame) -> list[str]:
-    """Machines with at least half as many kernel rows as is usual: rows that one lacks are lost for all."""
-    counts = kernels[kernels["placement"] != "device"].groupby("machine").size()
-    return [str(machine) for machine in counts[counts >= counts.median() / 2].index]
+    """Machines that have at least half of the kernel runs that are usual: those that one lacks are lost for all."""
+    on_host = kernels[kernels["placement"] != "device"]
+    keys = on_host[["kernel", "problem_size", "placement"]].apply(tuple, axis=1)
+    counts = keys.value_counts()
+    usual = set(counts[counts >= on_host["machine"].nunique() / 2].index)
+    shared = keys.isin(usual).groupby(on_host["machine"]).sum()
+    return [str(machine) for machine in shared[shared >= len(usual) / 2].index]
 
 
 def uses_device(samples: PairedSamples) -> Mask:

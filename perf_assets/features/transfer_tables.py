@@ -55,6 +55,8 @@ def transfer_table(
     if not usable.all():
         what = "a positive" if is_log else "a"
         notes.append(f"{name}: {int((~usable).sum())} rows without {what} value of {target_column} are left out")
+    if not usable.any():
+        raise BadInputError(f"{name}: no row has {'a positive' if is_log else 'a'} value of {target_column}")
     kept = frame[usable]
     counters, found = _counters(kept, target_column, drop)
     notes += [f"{name}: {note}" for note in found]

@@ -6,13 +6,13 @@ correction is chosen on held-out shots among those with the prior, without it, a
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import Floats, Indices, PairedSamples, physical
+from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.features.paired import Floats, Indices, Mask, PairedSamples, physical
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.paired_adaptation import PairedModel, fit_correction
@@ -58,12 +58,19 @@ class AdaptedView:
     """All of them and the baselines, on the same held-out shots; none where there are too few shots to hold out."""
     interval: Interval | None
     """Of log seconds, from held-out shots; without, the model's own spread is taken."""
+    interval_alone: Interval | None
+    """The same for configurations that ran on the source and nowhere else: less is known of them."""
     model: PairedModel
 
     def distribution(self, samples: PairedSamples, rows: Indices) -> tuple[Floats, Floats]:
         """Log seconds of configurations, and the half width of their 90% interval."""
         mean, spread = self.model.distribution(samples, rows)
-        return mean, np.full(len(mean), self.interval.half_width) if self.interval else NINETY_PERCENT * spread
+        if self.interval is None or self.interval_alone is None:
+            return mean, NINETY_PERCENT * spread
+        widths = np.where(
+            known_elsewhere(samples, rows, self.model), self.interval.half_width, self.interval_alone.half_width
+        )
+        return mean, widths
 
     @property
     def ratio_to_target_only(self) -> float | None:
@@ -87,10 +94,12 @@ class AdaptedTarget:
         for name in set(questions.targets):
             view = self._view(name)
             chosen = np.array([target == name for target in questions.targets])
-            wrong = sorted({s for s, c in zip(questions.sources, chosen, strict=True) if c} - {view.source})
+            asked = questions.where(chosen)
+            wrong = sorted({physical(source) for source in asked.sources} - {physical(view.source)})
             if wrong:
                 raise BadInputError(f"the model of {name} starts from runs on {view.source}, not on {wrong[0]}")
-            samples, examples = with_questions(self.samples, questions.where(chosen))
+            # Whether a program uses GPUs says how it sees the target; of the source there is one view here.
+            samples, examples = with_questions(self.samples, replace(asked, sources=[view.source] * len(asked.sources)))
             mean, width = view.distribution(samples, examples.row)
             found[:, chosen] = mean, mean - width, mean + width
         return found[0], found[1], found[2]
@@ -108,13 +117,17 @@ class AdaptedTarget:
                 "chosen": view.chosen,
                 "candidates": [asdict(score) for score in view.candidates],
                 "interval": None if view.interval is None else asdict(view.interval),
+                "interval_alone": None if view.interval_alone is None else asdict(view.interval_alone),
             }
         (folder / _VIEWS).write_text(json.dumps({"machine": self.machine, "views": described}))
 
     @classmethod
     def load(cls, folder: Path) -> "AdaptedTarget":
         """A saved one."""
-        description = json.loads((folder / _VIEWS).read_text())
+        try:
+            description = json.loads((folder / _VIEWS).read_text())
+        except (OSError, ValueError) as error:
+            raise UnreadableFileError(f"{folder} is no saved target model ({error})") from None
         views = {
             name: AdaptedView(
                 view["source"],
@@ -122,6 +135,7 @@ class AdaptedTarget:
                 view["chosen"],
                 tuple(CandidateScore(**score) for score in view["candidates"]),
                 None if view["interval"] is None else Interval(**view["interval"]),
+                None if view["interval_alone"] is None else Interval(**view["interval_alone"]),
                 PairedModel.load(folder / f"view{position}"),
             )
             for position, (name, view) in enumerate(description["views"].items())
@@ -147,9 +161,13 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
         source = reference_machine(samples, target)
         if source is None:
             continue
-        prior = attention_prior(samples, target, seed, parts, PRIOR_COMPONENTS)
         shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
-        views[name] = adapt_view(samples, source, target, shots, seed, prior, (*BASELINES, *CANDIDATES))
+        try:
+            prior = attention_prior(samples, target, seed, parts, PRIOR_COMPONENTS)
+        except BadInputError as error:
+            progress(f"{name}: no prior, {error}")
+            prior = None
+        views[name] = adapt_view(samples, source, target, shots, seed, prior, BASELINES)
         view = views[name]
         progress(f"{name}: {view.shots} shots, from {view.source}, {view.chosen}")
     if not views:
@@ -180,30 +198,48 @@ def adapt_view(
     target: int,
     shots: Indices,
     seed: int,
-    prior: Prior,
-    methods: Sequence[str] = CANDIDATES,
+    prior: Prior | None,
+    baselines: Sequence[str] = (),
 ) -> AdaptedView:
-    """Choose among the candidates on held-out shots, fit to all shots; `methods` are scored, candidates among them."""
+    """Choose among the candidates on held-out shots, fit to all shots; baselines are scored on the same."""
     name = samples.machines[source]
+    candidates = CANDIDATES if prior is not None else CANDIDATES[:1]
     if len(shots) < _LEAST_SHOTS:
-        chosen = "paired" if len(shots) else "with_prior"
+        chosen = candidates[-1] if len(shots) or prior is None else "with_prior"
         model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
-        return AdaptedView(name, len(shots), chosen, (), None, model)
+        return AdaptedView(name, len(shots), chosen, (), None, None, model)
     true = samples.log_seconds[target, shots]
-    held_out = {method: _held_out(method, samples, source, target, shots, seed, prior) for method in methods}
-    errors = {method: float(np.mean((found - true) ** 2)) for method, found in held_out.items()}
-    chosen = CANDIDATES[0]
-    for method in CANDIDATES[1:]:
+    held_out = {method: _held_out(method, samples, source, target, shots, seed, prior) for method in candidates}
+    errors = {method: float(np.mean((found[0] - true) ** 2)) for method, found in held_out.items()}
+    chosen = candidates[0]
+    for method in candidates[1:]:
         if errors[method] < _TIE * errors[chosen]:
             chosen = method
-    scores = tuple(
-        CandidateScore(m, float(np.mean(np.abs(np.expm1(np.clip(f - true, -50, 50))))), float(np.sqrt(errors[m])))
-        for m, f in held_out.items()
-    )
-    model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
+    known, alone = held_out[chosen]
     hard = pair_severity(samples, source, target, shots)
-    interval = cross_conformal(held_out[chosen], true, 1.0 if hard is None else hard)
-    return AdaptedView(name, len(shots), chosen, scores, interval, model)
+    narrow, wide = (cross_conformal(found, true, 1.0 if hard is None else hard) for found in (known, alone))
+    others = {m: _baseline(m, samples, source, target, shots, seed, prior) for m in baselines} if prior else {}
+    scored = {**others, **{method: found[0] for method, found in held_out.items()}}
+    scores = tuple(_score(method, found, true) for method, found in scored.items())
+    model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
+    return AdaptedView(name, len(shots), chosen, scores, narrow, wide, model)
+
+
+def known_elsewhere(samples: PairedSamples, rows: Indices, model: PairedModel) -> Mask:
+    """Of configurations, whether a machine that is neither source nor target ran them."""
+    others = np.setdiff1d(np.arange(len(samples.machines)), [model.source, model.target])
+    return np.asarray(np.isfinite(samples.log_seconds[others][:, rows]).any(axis=0))
+
+
+def as_run_on_source_only(samples: PairedSamples, source: int, rows: Indices) -> PairedSamples:
+    """The same, but for some configurations nobody but the source seems to have run them."""
+    names = list(samples.configurations)
+    for row in rows:
+        names[row] = f"unknown {row}"
+    hidden = np.zeros_like(samples.log_seconds, bool)
+    hidden[:, rows] = True
+    hidden[source] = False
+    return replace(samples, configurations=tuple(names), log_seconds=np.where(hidden, np.nan, samples.log_seconds))
 
 
 def pair_severity(samples: PairedSamples, source: int, target: int, shots: Indices) -> float | None:
@@ -218,9 +254,24 @@ def pair_severity(samples: PairedSamples, source: int, target: int, shots: Indic
 
 
 def _held_out(
+    method: str, samples: PairedSamples, source: int, target: int, shots: Indices, seed: int, prior: Prior | None
+) -> tuple[Floats, Floats]:
+    """Log seconds of the shots, each predicted by a fit that did not see it: as they are, and as if they had run on
+    the source only.
+    """
+    found = np.empty((2, len(shots)))
+    for inside, outside in folds_of(len(shots), _FOLDS, seed):
+        model = fit_correction(samples, source, target, shots[inside], _priors(method, prior))
+        asked = shots[outside]
+        found[0, outside] = model.predict(samples, asked)
+        found[1, outside] = model.predict(as_run_on_source_only(samples, source, asked), asked)
+    return found[0], found[1]
+
+
+def _baseline(
     method: str, samples: PairedSamples, source: int, target: int, shots: Indices, seed: int, prior: Prior
 ) -> Floats:
-    """Log seconds of the shots, each predicted by a fit that did not see it."""
+    """The same of a baseline, which does not look at other machines."""
     found = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), _FOLDS, seed):
         predicted = predict_shots(method, samples, source, target, shots[inside], shots[outside], prior)
@@ -229,7 +280,12 @@ def _held_out(
     return found
 
 
-def _priors(chosen: str, prior: Prior) -> Sequence[Prior | None]:
+def _score(name: str, found: Floats, true: Floats) -> CandidateScore:
+    error = np.clip(found - true, -50, 50)
+    return CandidateScore(name, float(np.mean(np.abs(np.expm1(error)))), float(np.sqrt(np.mean(error**2))))
+
+
+def _priors(chosen: str, prior: Prior | None) -> Sequence[Prior | None]:
     wanted: dict[str, Sequence[Prior | None]] = {
         "without_prior": [None],
         "with_prior": [prior],

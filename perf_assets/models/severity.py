@@ -48,6 +48,8 @@ def severity(
         raise BadInputError(
             f"severity needs at least {2 * _LEAST_A_BIN} rows of the target and twice that of the source"
         )
+    if not (np.ptp(source_target) > 0 and np.ptp(target) > 0):
+        raise BadInputError("severity needs targets that vary, in the source and in the target")
     bins = min(_MOST_BINS, count // _LEAST_A_BIN)
     generator = np.random.default_rng(seed)
     theirs, ours = scaled_rows(source_counters), scaled_rows(target_counters)

@@ -62,7 +62,7 @@ class SourceModel:
         """Relative times. A machine without an AMM gets the answer without AMMs."""
         known = set(self.machines.samples.machines)
         has_amm = np.array(
-            [s in known and t in known for s, t in zip(questions.sources, questions.targets, strict=True)]
+            [s in known and t in known for s, t in zip(questions.sources, questions.targets, strict=True)], bool
         )
         found = np.empty(len(has_amm))
         used = has_amm & (self.with_amm is not None)

@@ -31,8 +31,8 @@ def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSample
     missing = [name for name in _NEEDED if name not in table]
     if missing:
         raise BadInputError(f"the questions lack the column {missing[0]}")
-    if not (table["wall_seconds"] > 0).all():
-        raise BadInputError("wall_seconds must be above 0 in every row: it is the time on the source machine")
+    if not ((table["wall_seconds"] > 0) & (table["wall_seconds"] < np.inf)).all():
+        raise BadInputError("wall_seconds must be a number above 0 in every row: it is the time on the source machine")
     on_gpus = (table["uses_gpus"].fillna(True) if "uses_gpus" in table else pd.Series(True, table.index)).astype(bool)
     args = table["args"].fillna("") if "args" in table else pd.Series("", table.index)
     keys = zip(table["app"], args, table["ranks"], table["threads"], strict=True)

@@ -38,7 +38,9 @@ def answer(table: pd.DataFrame, model: SourceModel) -> pd.DataFrame:
         if has_amm:
             notes.append("" if target in model.machines.trained else f"{target} is known by its benchmark alone")
         else:
-            why = f"no AMM of {' and '.join(unknown)}" if unknown else "this model has no AMMs"
+            named = " and ".join(unknown)
+            why = f"no AMM of {named} in this model (ingest its RAJAPerf runs, then train)" if unknown else ""
+            why = why or "this model has no AMMs"
             notes.append(f"{why}: answered from the counters alone, for an average pair of machines")
     return pd.DataFrame(
         {

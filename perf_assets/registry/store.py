@@ -17,10 +17,11 @@ from mlflow.models import ModelSignature
 from mlflow.pyfunc import PyFuncModel
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.places import mlflow_tracking_uri, project_root
 
 EXPERIMENT = "perf_assets"
 _REQUIREMENTS = ["perf_assets"]
+_SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,26 @@ class Version:
 
 
 def open_store() -> MlflowClient:
-    """The store of this lake; its schema and its experiment are made at the first use."""
+    """The store of this lake, or the one that MLFLOW_TRACKING_URI names; made ready at the first use."""
     uri = mlflow_tracking_uri()
-    if uri.startswith("sqlite:///"):
-        Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    artifacts = None
+    if uri.startswith(_SQLITE):
+        folder = Path(uri.removeprefix(_SQLITE)).absolute().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        # A server knows where its artifacts go; for a file, MLflow would take the working directory.
+        artifacts = (folder / "artifacts").as_uri()
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     # One line of a fresh schema for each of dozens of migrations is no news to anybody.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow").setLevel(logging.ERROR)
     mlflow.set_tracking_uri(uri)
-    mlflow.set_registry_uri(uri)
-    client = MlflowClient()
-    if client.get_experiment_by_name(EXPERIMENT) is None:
-        client.create_experiment(EXPERIMENT, artifact_location=(lake_root() / "mlflow" / "artifacts").as_uri())
+    try:
+        client = MlflowClient()
+        if client.get_experiment_by_name(EXPERIMENT) is None:
+            client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+    except MlflowException as error:
+        raise BadInputError(f"the MLflow store {uri} cannot be used ({_first_line(error)})") from None
     return client
 
 
@@ -107,7 +114,7 @@ def load(name: str, alias: str) -> PyFuncModel:
         return model
     except MlflowException as error:
         raise BadInputError(
-            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({error.message}): train one"
+            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({_first_line(error)}): train one"
         ) from None
 
 
@@ -115,7 +122,9 @@ def versions(name: str) -> dict[str, int]:
     """Version that each alias of a registered model points to; none where it is not registered."""
     try:
         return {alias: int(number) for alias, number in open_store().get_registered_model(name).aliases.items()}
-    except MlflowException:
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
         return {}
 
 
@@ -126,6 +135,10 @@ def code_version() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError, BadInputError):
         return "unknown"
+
+
+def _first_line(error: MlflowException) -> str:
+    return str(error.message).strip().splitlines()[0]
 
 
 def _create_version(client: MlflowClient, candidate: Candidate, uri: str, run_id: str) -> int:

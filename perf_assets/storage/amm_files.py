@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def of_one_encoder(rows: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
+    """Rows of the encoder that most machines were described by, and the machines of others, to be described again."""
+    common = rows["encoder_version"].mode().iloc[0]
+    is_current = rows["encoder_version"] == common
+    return rows[is_current], sorted(rows.loc[~is_current, "machine"].unique())
+
+
 def export_amms(rows: "pd.DataFrame", path: Path) -> "pd.DataFrame":
     """Write rows of `model_amm__machines` to a .json or .parquet file; gives machines x components."""
     if path.suffix not in (".json", ".parquet"):

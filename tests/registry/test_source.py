@@ -90,7 +90,7 @@ def test_what_is_not_registered_is_said(store: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [({"wall_seconds": 0.0}, "must be above 0")],
+    [({"wall_seconds": 0.0}, "must be a number above 0")],
 )
 def test_wrong_questions_are_refused(
     change: dict[str, float], reason: str, samples: PairedSamples, trained: TrainedSource
