@@ -1,9 +1,10 @@
 """From landed files of a small simulated fleet to registered models, tables and pages, through the assets."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
 from perf_assets.defs.build import build_definitions
@@ -19,10 +20,10 @@ from perf_assets.storage.results import stored
 FLEET = ("lassen", "quartz", "ruby", "dane")
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lake, dg.DagsterInstance]]:
-    lake = Lake(tmp_path_factory.mktemp("lake"))
-    with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
+def test_from_landed_files_to_models(tmp_path: Path) -> None:
+    """One test, so that it is trained once, whichever process runs which tests."""
+    lake = Lake(tmp_path)
+    with pytest.MonkeyPatch.context() as patch, set_defs_state_storage(None), dg.instance_for_test() as instance:
         patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -37,7 +38,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lake, dg
         run(instance, lake, "describe_machine_job", FLEET)
         run(instance, lake, "train_source_job")
         run(instance, lake, "adapt_machine_job", ("dane",), {"score_machine": {"config": {"seeds": 1}}})
-        yield lake, instance
+        every_machine_has_its_amm_of_one_encoder(lake)
+        source_models_are_registered_and_shown_beside_baselines(instance)
+        what_models_look_at_is_kept(lake)
+        the_target_model_answers_with_an_interval(lake)
+        all_pairs_are_scored_once(lake, instance)
 
 
 def run(
@@ -60,19 +65,19 @@ def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
     return {name: value.value for name, value in event.asset_materialization.metadata.items()}
 
 
-def test_every_machine_has_its_amm_of_one_encoder(trained: tuple[Lake, dg.DagsterInstance]) -> None:
-    rows = stored(trained[0], AMMS, "")
+def every_machine_has_its_amm_of_one_encoder(lake: Lake) -> None:
+    rows = stored(lake, AMMS, "")
     assert set(rows["seen_as"]) == {*FLEET, "lassen (host)"}
     assert rows["encoder_version"].nunique() == 1
     assert (rows.groupby("seen_as").size() == 8).all()
     assert rows["is_simulated"].all()
     for name in ("amm.json", "amm.parquet", "amm_heat_map.png", "amm_map.png"):
-        assert (trained[0].reports / name).stat().st_size > 500
+        assert (lake.reports / name).stat().st_size > 500
 
 
-def test_source_models_are_registered_and_shown_beside_baselines(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+def source_models_are_registered_and_shown_beside_baselines(instance: dg.DagsterInstance) -> None:
     assert set(versions("perf-source")) == {"with-amm", "without-amm"}
-    shown = metadata(trained[1], WITH_AMM)
+    shown = metadata(instance, WITH_AMM)
     assert shown["mlflow_uri"] == f"models:/perf-source/{versions('perf-source')['with-amm']}"
     for method in ("raw_xgboost", "onehot_xgboost", "spec_xgboost", "with_amm"):
         assert method in str(shown["scores_on_held_out"])
@@ -80,28 +85,27 @@ def test_source_models_are_registered_and_shown_beside_baselines(trained: tuple[
     assert len(str(shown["manifests_digest"])) == 64
 
 
-def test_what_models_look_at_is_kept(trained: tuple[Lake, dg.DagsterInstance]) -> None:
-    likeness = stored(trained[0], BEHAVES_LIKE, "")
+def what_models_look_at_is_kept(lake: Lake) -> None:
+    likeness = stored(lake, BEHAVES_LIKE, "")
     assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-3)
-    masks = stored(trained[0], FEATURE_MASKS, "")
+    masks = stored(lake, FEATURE_MASKS, "")
     assert "branch_ratio" in set(masks["feature"])
 
 
-def test_the_target_model_answers_with_an_interval(trained: tuple[Lake, dg.DagsterInstance]) -> None:
+def the_target_model_answers_with_an_interval(lake: Lake) -> None:
     served = load("perf-target-dane", "champion")
     found = served.predict(served.input_example)
     assert (found["lower_seconds"] < found["predicted_seconds"]).all()
     assert (found["predicted_seconds"] < found["upper_seconds"]).all()
-    scores = stored(trained[0], TRANSFER_SCORES, "")
+    scores = stored(lake, TRANSFER_SCORES, "")
     assert set(scores["machine"]) == {"dane"}
     assert {"paired", "target_gp", "source_unchanged"} <= set(scores["method"])
-    page = (trained[0].reports / "machine-dane.html").read_text()
+    page = (lake.reports / "machine-dane.html").read_text()
     assert "perf-target-dane" in page
     assert "imulated" in page
 
 
-def test_all_pairs_are_scored_once(trained: tuple[Lake, dg.DagsterInstance]) -> None:
-    lake, instance = trained
+def all_pairs_are_scored_once(lake: Lake, instance: dg.DagsterInstance) -> None:
     steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1}}}
     run(instance, lake, "score_all_pairs_job", steps=steps)
     first = metadata(instance, TRANSFER_MATRIX.name)
