@@ -81,15 +81,10 @@ def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Cal
         "adapt_machine": {"config": {"seed": seed}},
         "score_machine": {"config": {"seeds": seeds}},
     }
-    failures = []
-    for machine in machines:
-        try:
-            _run_stages([(f"target model of {machine}", adapt_machine_job.name, {"ops": config}, machine)], on_stage)
-        except BadInputError as error:
-            on_stage(str(error))
-            failures.append(machine)
+    stages: list[_Stage] = [(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines]
+    failures = _run_stages(stages, on_stage, goes_on=True)
     if failures:
-        raise BadInputError(f"no target model of {', '.join(failures)}: see above")
+        raise BadInputError(f"{'; '.join(failures)}")
 
 
 def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:
@@ -104,19 +99,27 @@ def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
     _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
 
 
-def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None]) -> None:
-    """Run jobs one after the other in this process, showing what their steps say; the first failure ends it."""
+def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:
+    """Run jobs one after the other in this process, showing what their steps say.
+
+    The first failure ends it, or bad input is told when all are done.
+    """
+    definitions = build_definitions()
+    # Before any run: after one, Dagster may look for state in an instance that is gone.
+    jobs = {job: definitions.resolve_job_def(job) for _, job, *_ in stages}
+    failures = []
     with open_instance() as instance:
         end_dead_runs(instance)
         partitions = [machine for *_, machine in stages if machine is not None]
         instance.add_dynamic_partitions(machines_partitions.name or "", partitions)
-        definitions = build_definitions()
         for title, job, config, machine in stages:
             on_stage(title)
-            result = _execute(definitions.resolve_job_def(job), instance, _SHOWN | config, machine)
-            failure, is_bad_input = _failure(result)
-            if failure is not None:
+            failure, is_bad_input = _failure(_execute(jobs[job], instance, _SHOWN | config, machine))
+            if failure is not None and is_bad_input and goes_on:
+                failures.append(f"{title}: {failure}")
+            elif failure is not None:
                 raise BadInputError(f"{title}: {failure}") if is_bad_input else RuntimeError(f"{title}: {failure}")
+    return failures
 
 
 def _seeded(step: str, seed: int) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """From landed files of a small simulated fleet to registered models, tables and pages, through the assets."""
 
+import gc
 from pathlib import Path
 
 import dagster as dg
@@ -23,7 +24,7 @@ FLEET = ("lassen", "quartz", "ruby", "dane")
 def test_from_landed_files_to_models(tmp_path: Path) -> None:
     """One test, so that it is trained once, whichever process runs which tests."""
     lake = Lake(tmp_path)
-    with pytest.MonkeyPatch.context() as patch, set_defs_state_storage(None), dg.instance_for_test() as instance:
+    with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
         patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -52,7 +53,10 @@ def run(
     machines: tuple[str | None, ...] = (None,),
     steps: dict[str, object] | None = None,
 ) -> None:
-    definition = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def(job)
+    # Runs leave Dagster with state storage of an instance that may be gone by now.
+    with set_defs_state_storage(None):
+        definition = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def(job)
+    gc.collect()
     for machine in machines:
         config = {"ops": steps} if steps else None
         assert definition.execute_in_process(config, instance=instance, partition_key=machine).success
