@@ -1,0 +1,68 @@
+"""What the page of the fleet is made of."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Champion:
+    """The target model that people get for a machine."""
+
+    version: int
+    judged_at: datetime
+    shots: int
+    """Runs on the machine that it was fitted to."""
+    mape: float | None
+    """Mean |predicted / true - 1| on held-out runs; None where there were too few to hold out."""
+    target_only_mape: float | None
+    """The same of the best baseline that uses nothing but these runs."""
+    severity: float | None
+    """How hard the transfer is, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class MachineState:
+    """One machine of the fleet."""
+
+    machine: str
+    is_simulated: bool
+    bundles_count: int
+    runs_count: int
+    kernels_count: int
+    """RAJAPerf timings."""
+    last_landed_at: datetime | None
+    """When its newest measurement was collected (UTC)."""
+    is_fresh: bool
+    """Whether that is recent enough."""
+    quarantined: dict[str, str]
+    """Reason by refused bundle."""
+    waiting_count: int
+    """Bundles that landed and are not in the record."""
+    champion: Champion | None
+    challenger_version: int | None
+    """A newer model that was not good enough to be promoted."""
+    challenger_reason: str
+    has_drifted: bool
+    """Whether the last new runs contradicted the champion of that time, and it is still the champion."""
+    page: str | None
+    """File name of its own page, in the same folder."""
+    actions: tuple[str, ...]
+    """What to do next, most urgent first."""
+
+
+@dataclass(frozen=True)
+class FleetFacts:
+    """The whole fleet at one moment."""
+
+    made_at: datetime
+    machines: tuple[MachineState, ...]
+    fresh_days: int
+    """Age of the newest measurement up to which a machine is called fresh."""
+    source_versions: dict[str, int]
+    """Version of `perf-source` by alias."""
+    trained_at: datetime | None
+    """When the source models were trained (UTC)."""
+    strays: tuple[str, ...]
+    """What in the landing zone belongs to no machine, with the reason."""
+    dagster_url: str
+    mlflow_url: str
