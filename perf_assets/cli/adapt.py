@@ -21,15 +21,15 @@ def command(chosen: tuple[str, ...], seed: int, seeds: int, as_json: bool) -> No
 
     Each machine gets a page in the lake's folder of reports. Needs ingested machines (perf-assets ingest).
     """
-    from perf_assets.registry.store import versions
-    from perf_assets.registry.target import ALIAS, registered_name
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import CHAMPION, versions
     from perf_assets.storage.results import stored
 
     lake = Lake.default()
     machines = choose_machines(lake, chosen)
     adapt(machines, seed, seeds)
     scores = stored(lake, TRANSFER_SCORES, "perf-assets adapt")
-    registered = {m: versions(registered_name(m)).get(ALIAS) for m in machines}
+    registered = {m: versions(registered_name(m)).get(CHAMPION) for m in machines}
     if as_json:
         groups = scores[scores["machine"].isin(machines)].groupby(["machine", "target", "method", "shots"])
         found = groups["mape_ratio"].median().reset_index().to_dict("records")

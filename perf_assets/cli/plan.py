@@ -19,13 +19,13 @@ def command(machine: str, budget: int, as_json: bool) -> None:
     """
     from perf_assets.defs.machine_facts import planned
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.models.adapted import AdaptedTarget
+    from perf_assets.registry.target import champion_of
 
     check_machine(machine)
-    lake = LakeResource()
-    if not lake.target_folder(machine).is_dir():
+    champion = champion_of(machine)
+    if champion is None:
         raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
-    rows = planned(lake, AdaptedTarget.load(lake.target_folder(machine)), budget)
+    rows = planned(LakeResource(), champion[1], budget)
     if as_json:
         print_json({"machine": machine, "runs": rows.to_dict("records")})
         return

@@ -22,7 +22,7 @@ def command(seed: int, as_json: bool) -> None:
     start = time.monotonic()
     train(lake, seed)
     from perf_assets.registry.source import NAME
-    from perf_assets.registry.store import versions
+    from perf_assets.registry.versions import versions
 
     found = [{"model": NAME, "alias": alias, "version": number} for alias, number in versions(NAME).items()]
     if as_json:

@@ -2,6 +2,7 @@
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
 from perf_assets.core.schema import Column, Table, Type
+from perf_assets.core.verdict_tables import VERDICTS
 
 AMMS = Table(
     "model_amm__machines",
@@ -139,5 +140,6 @@ RESULT_TABLES = (
     XAMM_EMBEDDINGS,
     TRANSFER_SCORES,
     TRANSFER_MATRIX,
+    VERDICTS,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

@@ -2,7 +2,21 @@
 
 import dagster as dg
 
-from perf_assets.defs import automation, checks, evaluation, features, jobs, models, progress, raw, targets
+from perf_assets.defs import (
+    checks,
+    evaluation,
+    features,
+    fleet,
+    jobs,
+    landing,
+    matrix,
+    model_checks,
+    models,
+    progress,
+    raw,
+    schedules,
+    targets,
+)
 from perf_assets.defs.resources import LakeResource
 
 
@@ -18,25 +32,35 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             models.draw_machines,
             models.train_source_models,
             targets.adapt_machine,
+            targets.judge_machine,
             targets.score_machine,
             targets.write_machine_page,
-            targets.score_all_pairs,
+            matrix.score_all_pairs,
             evaluation.run_xamm_experiments,
             evaluation.draw_xamm_embeddings,
             evaluation.write_xamm_report,
+            fleet.write_fleet_page,
         ],
-        asset_checks=[checks.check_bundles, checks.check_tables, checks.check_features],
-        jobs=[
-            automation.ingest_machine_job,
-            jobs.train_encoder_job,
-            jobs.describe_machine_job,
-            jobs.train_source_job,
-            jobs.adapt_machine_job,
-            jobs.evaluate_xamm_job,
-            jobs.score_all_pairs_job,
+        asset_checks=[
+            checks.check_bundles,
+            checks.check_tables,
+            checks.check_features,
+            model_checks.check_target,
+            model_checks.check_fleet,
         ],
-        sensors=[automation.landing_sensor],
-        schedules=[automation.nightly_ingestion],
+        jobs=jobs.ALL,
+        sensors=[
+            landing.landing_sensor,
+            dg.AutomationConditionSensorDefinition(
+                "automation_sensor",
+                target=dg.AssetSelection.all(),
+                default_status=dg.DefaultSensorStatus.RUNNING,
+                minimum_interval_seconds=30,
+                description="Makes again what follows from something that changed outside of a landing's own run",
+            ),
+        ],
+        schedules=[schedules.nightly_ingestion, schedules.nightly_fleet_page, schedules.weekly_training],
+        executor=dg.in_process_executor,
         loggers={"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
         resources={"lake": lake or LakeResource()},
     )

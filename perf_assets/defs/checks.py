@@ -18,17 +18,27 @@ from perf_assets.storage.violations import Violation
 _SHOWN = 10
 
 
-def _spec(table: str, name: str, description: str, *, blocking: bool) -> dg.AssetCheckSpec:
+def partitioned_spec(
+    table: str, name: str, description: str, *, blocking: bool, additional_deps: Sequence[str] = ()
+) -> dg.AssetCheckSpec:
+    """A check whose result is of one machine."""
     with warnings.catch_warnings():
         # Checks with partitions are in preview. Without them the UI shows one machine's result as everybody's.
         warnings.simplefilter("ignore", dg.PreviewWarning)
-        return dg.AssetCheckSpec(name, asset=table, description=description, blocking=blocking, partitions_def=machines)
+        return dg.AssetCheckSpec(
+            name,
+            asset=table,
+            description=description,
+            blocking=blocking,
+            additional_deps=additional_deps,
+            partitions_def=machines,
+        )
 
 
 def _specs(table: Table) -> list[dg.AssetCheckSpec]:
     return [
-        _spec(table.name, "schema", "Columns, types and values are those of the vocabulary", blocking=True),
-        _spec(table.name, "key", f"One row per {', '.join(table.key)}", blocking=True),
+        partitioned_spec(table.name, "schema", "Columns, types and values are those of the vocabulary", blocking=True),
+        partitioned_spec(table.name, "key", f"One row per {', '.join(table.key)}", blocking=True),
     ]
 
 
@@ -48,7 +58,10 @@ def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.Asset
 
 
 @dg.multi_asset_check(
-    specs=[*_specs(BUNDLES), _spec(BUNDLES.name, "none_quarantined", "No bundle was refused", blocking=False)],
+    specs=[
+        *_specs(BUNDLES),
+        partitioned_spec(BUNDLES.name, "none_quarantined", "No bundle was refused", blocking=False),
+    ],
     name="check_bundles",
 )
 def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
@@ -75,7 +88,7 @@ def check_tables(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
 @dg.multi_asset_check(
     specs=[
         *(spec for table in DERIVED_TABLES for spec in _specs(table)),
-        *(_spec(doubt.table, doubt.name, doubt.description, blocking=False) for doubt in DOUBTS),
+        *(partitioned_spec(doubt.table, doubt.name, doubt.description, blocking=False) for doubt in DOUBTS),
     ],
     name="check_features",
 )

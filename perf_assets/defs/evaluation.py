@@ -4,26 +4,19 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.model_tables import XAMM_EMBEDDINGS, XAMM_SCORES
-from perf_assets.core.run_tables import FEATURES
-from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import PREVIEW_ROWS, asset_spec
+from perf_assets.defs.table_metadata import FLEET, PREVIEW_ROWS, asset_spec, model_spec
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store, stored
 
-_CODE_VERSION = "1"
-"""To be raised when the experiments or the page become others."""
-_INPUTS = [FEATURES.name, TIMINGS.name, SPECS.name]
-_SCORES = asset_spec(XAMM_SCORES, {"xgboost", "pytorch", "parquet"}, _INPUTS)
-_EMBEDDINGS = asset_spec(XAMM_EMBEDDINGS, {"pytorch", "scikitlearn", "parquet"}, _INPUTS)
-_REPORT = dg.AssetSpec(
+_SCORES = asset_spec(XAMM_SCORES, {"xgboost", "pytorch", "parquet"}, FLEET)
+_EMBEDDINGS = asset_spec(XAMM_EMBEDDINGS, {"pytorch", "scikitlearn", "parquet"}, FLEET)
+_REPORT = model_spec(
     "eval_xamm__report",
-    deps=[XAMM_SCORES.name, XAMM_EMBEDDINGS.name],
-    description="The xAMM experiments as one HTML page: tables, figures, and the paper's figures beside ours.",
-    group_name="eval",
-    kinds={"html"},
-    owners=["team:performance"],
-    code_version=_CODE_VERSION,
+    "The xAMM experiments as one HTML page: tables, figures, and the paper's figures beside ours.",
+    {"html"},
+    [XAMM_SCORES.name, XAMM_EMBEDDINGS.name],
 )
 
 
@@ -33,7 +26,8 @@ class ExperimentsConfig(dg.Config):
     seeds: int = Field(default=3, ge=1, description="Repetitions; `best` is fitted with the first seed only")
 
 
-@dg.multi_asset(specs=[_SCORES.replace_attributes(code_version=_CODE_VERSION)], name="run_xamm_experiments")
+@dg.multi_asset(specs=[_SCORES], name="run_xamm_experiments")
+@explained
 def run_xamm_experiments(
     context: dg.AssetExecutionContext, config: ExperimentsConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
@@ -57,7 +51,8 @@ def run_xamm_experiments(
     )
 
 
-@dg.multi_asset(specs=[_EMBEDDINGS.replace_attributes(code_version=_CODE_VERSION)], name="draw_xamm_embeddings")
+@dg.multi_asset(specs=[_EMBEDDINGS], name="draw_xamm_embeddings")
+@explained
 def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Place all runs in two dimensions, by each kind of embedding."""
     from perf_assets.features.fleet_samples import fleet_samples
@@ -77,6 +72,7 @@ def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) 
 
 
 @dg.multi_asset(specs=[_REPORT], name="write_xamm_report")
+@explained
 def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
     from perf_assets.reports.xamm_report import origin, said, summary_picture, xamm_page

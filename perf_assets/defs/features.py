@@ -14,9 +14,10 @@ from perf_assets.core.run_tables import (
     VECTOR_FEATURES_TABLE,
 )
 from perf_assets.core.tables import COUNTERS, RUNS, SPECS
+from perf_assets.defs.explained import explained
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import PREVIEW_ROWS, asset_spec, materialization
+from perf_assets.defs.table_metadata import PREVIEW_ROWS, Metadata, asset_spec, group_of, materialization
 from perf_assets.storage.warehouse import Warehouse
 
 _INPUTS = [RUNS.name, SPECS.name, MERGED_COUNTERS.name]
@@ -29,7 +30,7 @@ _SPECS = [
         deps=[FEATURES.name, MERGED_COUNTERS.name],
         description="Counters of a machine under its own names: a row per configuration, a column per counter. "
         f'A table for each machine, as in `SELECT * FROM {COUNTERS_WIDE}."epyc-vm"`.',
-        group_name="core",
+        group_name=group_of(COUNTERS_WIDE),
         kinds={"duckdb"},
         owners=["team:performance"],
     ),
@@ -39,13 +40,14 @@ _SPECS = [
 
 
 @dg.multi_asset(specs=_SPECS, partitions_def=machines, name="derive_features", pool="warehouse")
+@explained
 def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Make what follows from a machine's raw tables, in one transaction."""
     warehouse, machine = lake.warehouse(), context.partition_key
     counts = warehouse.derive_machine(machine)
     counters, _ = warehouse.counters_of(machine)
     unknown = lake.unmapped_counters(machine)
-    notes: dict[str, dict[str, dg.RawMetadataValue]] = {
+    notes: dict[str, Metadata] = {
         FEATURES.name: {"unmapped_counters_count": len(unknown), "unmapped_counters": ", ".join(unknown) or "none"},
         PAIRS.name: {"by_machine": dg.MetadataValue.md(warehouse.frame(_PAIRED, [machine]).to_markdown(index=False))},
         UNMATCHED.name: {"reasons": dg.MetadataValue.md(warehouse.frame(_REASONS, [machine]).to_markdown(index=False))},

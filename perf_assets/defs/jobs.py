@@ -1,46 +1,87 @@
-"""Jobs that make models of the whole fleet; ingestion of a machine is in `automation`."""
+"""Jobs: what a landing starts, what the schedules start, and what commands run."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, models, targets
+from perf_assets.defs import evaluation, fleet, matrix, models, targets
 
-train_encoder_job = dg.define_asset_job(
-    "train_amm_encoder_job",
-    selection=dg.AssetSelection.assets(models.ENCODER),
-    executor_def=dg.in_process_executor,
-    description="Train the encoder of RAJAPerf results that AMMs are made with",
+_ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
+_INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)
+
+
+def _job(
+    name: str,
+    what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str],
+    description: str,
+    steps: dict[str, Any] | None = None,
+) -> UnresolvedAssetJobDefinition:
+    """Steps of one process: each would import PyTorch again otherwise, and most take a second or two."""
+    return dg.define_asset_job(
+        name,
+        selection=what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what),
+        executor_def=dg.in_process_executor,
+        description=description,
+        config=None if steps is None else {"ops": {step: {"config": config} for step, config in steps.items()}},
+    )
+
+
+ingest_machine_job = _job(
+    "ingest_machine",
+    _INGESTION,
+    "Read what landed for a machine, check it, load it into the warehouse, derive its features and its AMM",
 )
-describe_machine_job = dg.define_asset_job(
-    "describe_machine_job",
-    selection=dg.AssetSelection.assets(AMMS.name),
-    executor_def=dg.in_process_executor,
-    description="Make the AMM of a machine with the frozen encoder",
+refresh_machine_job = _job(
+    "refresh_machine",
+    _INGESTION | dg.AssetSelection.assets(*_ADAPTATION),
+    "All that follows from what landed for a machine: tables, features, AMM, target model, verdict, scores, page",
+    {"adapt_machine": {"only_if_changed": True}},
 )
-train_source_job = dg.define_asset_job(
+train_encoder_job = _job(
+    "train_amm_encoder_job", [models.ENCODER], "Train the encoder of RAJAPerf results that AMMs are made with"
+)
+describe_machine_job = _job("describe_machine_job", [AMMS.name], "Make the AMM of a machine with the frozen encoder")
+train_source_job = _job(
     "train_source_job",
-    selection=dg.AssetSelection.assets(models.train_source_models, models.draw_machines),
-    executor_def=dg.in_process_executor,
-    description="Train and register the source models, and draw the machines",
+    [models.train_source_models, models.draw_machines],
+    "Train and register the source models, and draw the machines",
 )
-adapt_machine_job = dg.define_asset_job(
-    "adapt_machine_job",
-    selection=dg.AssetSelection.assets(targets.adapt_machine, targets.score_machine, targets.write_machine_page),
-    executor_def=dg.in_process_executor,
-    description="Adapt, score and register the target model of a machine, and write its page",
+adapt_machine_job = _job(
+    "adapt_machine_job", _ADAPTATION, "Adapt, judge, score and register the target model of a machine, write its page"
 )
-score_all_pairs_job = dg.define_asset_job(
-    "score_all_pairs_job",
-    selection=dg.AssetSelection.assets(targets.score_all_pairs),
-    executor_def=dg.in_process_executor,
-    description="Score target models for all ordered pairs of machines",
+score_all_pairs_job = _job(
+    "score_all_pairs_job", [matrix.score_all_pairs], "Score target models for all ordered pairs of machines"
 )
-evaluate_xamm_job = dg.define_asset_job(
+evaluate_xamm_job = _job(
     "evaluate_xamm_job",
-    selection=dg.AssetSelection.assets(
-        evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report
-    ),
-    executor_def=dg.in_process_executor,
-    description="Run the xAMM experiments and write their page",
+    [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report],
+    "Run the xAMM experiments and write their page",
 )
-"""Steps of one process: each would import PyTorch again otherwise."""
+train_and_evaluate_job = _job(
+    "train_and_evaluate",
+    [
+        models.ENCODER,
+        models.train_source_models,
+        matrix.score_all_pairs,
+        evaluation.run_xamm_experiments,
+        evaluation.draw_xamm_embeddings,
+        evaluation.write_xamm_report,
+    ],
+    "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
+)
+write_fleet_page_job = _job("write_fleet_page_job", [fleet.write_fleet_page], "Write the page of the fleet")
+ALL = (
+    ingest_machine_job,
+    refresh_machine_job,
+    train_encoder_job,
+    describe_machine_job,
+    train_source_job,
+    adapt_machine_job,
+    score_all_pairs_job,
+    evaluate_xamm_job,
+    train_and_evaluate_job,
+    write_fleet_page_job,
+)

@@ -7,6 +7,7 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
+from perf_assets.defs.adaptation import reference_machine
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.results import stored
@@ -26,12 +27,13 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     """Of a machine that has a target model."""
     import pandas as pd
 
-    from perf_assets.models.adapted import AdaptedTarget
-    from perf_assets.registry.store import versions
-    from perf_assets.registry.target import ALIAS, candidate_table, registered_name
+    from perf_assets.registry.target import candidate_table, champion_of, registered_name
     from perf_assets.reports.machine_facts import MachineFacts, Severity
 
-    adapted = AdaptedTarget.load(lake.target_folder(machine))
+    champion = champion_of(machine)
+    if champion is None:
+        raise BadInputError(f"{machine} has no champion: run 'perf-assets adapt'")
+    number, adapted = champion
     missing: dict[str, str] = {}
     nothing = pd.DataFrame()
     amms, curve, plan, aligned = nothing, nothing, nothing, None
@@ -58,13 +60,10 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     candidates = candidate_table(adapted)
     if candidates.empty:
         missing["candidates"] = f"{machine} has too few runs to choose on"
-    number = versions(registered_name(machine)).get(ALIAS)
-    if number is None:
-        missing["registered_as"] = "it is not in the MLflow registry: run 'perf-assets adapt'"
     return MachineFacts(
         machine,
         lake.is_simulated(machine),
-        f"{registered_name(machine)} version {number}" if number else "",
+        f"{registered_name(machine)} version {number}",
         amms,
         candidates,
         curve,
@@ -73,7 +72,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         else None,
         aligned.rows if aligned else nothing,
         aligned.weights if aligned else nothing,
-        _reference(adapted),
+        reference_machine(adapted),
         aligned.proposal if aligned else "",
         plan,
         missing,
@@ -91,17 +90,10 @@ def planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.Da
 def _aligned(lake: LakeResource, adapted: "AdaptedTarget") -> "CounterAlignment":
     from perf_assets.models.counter_alignment import align_counters
 
-    source = _reference(adapted)
+    source = reference_machine(adapted)
     tables = [_runs(lake, name) for name in (source, adapted.machine)]
     catalogue = load_catalogue(lake.lake().site_catalogues())
     return align_counters(source, tables[0], adapted.machine, tables[1], catalogue)
-
-
-def _reference(adapted: "AdaptedTarget") -> str:
-    """Machine whose counters are aligned with: that of the first view."""
-    from perf_assets.features.paired import physical
-
-    return physical(next(iter(adapted.views.values())).source)
 
 
 def _runs(lake: LakeResource, machine: str) -> "pd.DataFrame":

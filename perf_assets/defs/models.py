@@ -1,6 +1,7 @@
 """Assets of machine models and source models: the AMM encoder, AMMs, and what is registered in MLflow."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import dagster as dg
 from pydantic import Field
@@ -8,18 +9,21 @@ from pydantic import Field
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS
-from perf_assets.core.run_tables import FEATURES
-from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.core.tables import TIMINGS
+from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
+from perf_assets.defs.explained import explained
+from perf_assets.defs.links import run_link, version_link
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import PREVIEW_ROWS, asset_spec, model_spec
+from perf_assets.defs.table_metadata import FLEET, PREVIEW_ROWS, asset_spec, model_spec
+from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store, stored
+from perf_assets.storage.source_pool import freeze
 
 ENCODER = "model_amm__encoder"
 MAP = "out_amm__machines"
 WITH_AMM, WITHOUT_AMM = "model_source__with_amm", "model_source__without_amm"
 _ENCODER_FILE = "amm_encoder.npz"
-_FLEET = [FEATURES.name, TIMINGS.name, SPECS.name]
 
 
 class TrainingConfig(dg.Config):
@@ -35,11 +39,12 @@ class TrainingConfig(dg.Config):
             "Encoder of RAJAPerf results, trained on the machines that are known and frozen. The options of "
             "Algorithm 1 are chosen on machines that are held out.",
             {"pytorch"},
-            _FLEET,
+            FLEET,
         )
     ],
     name="train_amm_encoder",
 )
+@explained
 def train_amm_encoder(
     context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
@@ -68,17 +73,25 @@ def train_amm_encoder(
 
 
 @dg.multi_asset(
-    specs=[asset_spec(AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENCODER]).replace_attributes(skippable=True)],
+    specs=[
+        asset_spec(AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENCODER]).replace_attributes(
+            skippable=True, automation_condition=FOLLOWS_CHECKED
+        )
+    ],
     partitions_def=machines,
     name="describe_machine",
     pool="warehouse",
 )
+@explained
 def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Pass a machine's RAJAPerf results through the frozen encoder, whether or not it was trained on them."""
     machine, encoder_file = context.partition_key, lake.lake().models / _ENCODER_FILE
-    kernels = lake.fleet_tables().of([machine]).kernels
-    if not encoder_file.is_file() or kernels.empty:
-        context.log.info(f"no AMM of {machine}: " + ("it has no RAJAPerf run" if kernels.empty else "no encoder yet"))
+    if not encoder_file.is_file():
+        context.log.info(f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'")
+        return
+    kernels = lake.fleet_tables(machine).kernels
+    if kernels.empty:
+        context.log.info(f"no AMM of {machine}: it has no RAJAPerf run")
         return
     from perf_assets.features.fleet_samples import benchmark_samples
     from perf_assets.models.amm import AmmEncoder
@@ -112,27 +125,30 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
             "AMMs of all machines in one file (Parquet and JSON), as a heat map and as a map of machines.",
             {"parquet", "matplotlib"},
             [AMMS.name],
-        )
+        ).replace_attributes(automation_condition=FOLLOWS)
     ],
     name="draw_machines",
 )
+@explained
 def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
-    from perf_assets.reports.inline import data_uri
+    from perf_assets.reports.inline import as_data_uri, picture
     from perf_assets.reports.maps import amm_heat_map, machine_map
     from perf_assets.storage.amm_files import export_amms, of_one_encoder
 
     rows, stale = of_one_encoder(stored(lake.lake(), AMMS, "perf-assets train"))
     vectors = export_amms(rows, lake.lake().reports / "amm.json")
     export_amms(rows, lake.lake().reports / "amm.parquet")
-    for name, draw in (("amm_heat_map", amm_heat_map), ("amm_map", machine_map)):
-        draw(vectors, lake.lake().reports / f"{name}.png")
+    heat_map = picture(lambda target: amm_heat_map(vectors, target))
+    on_a_map = picture(lambda target: machine_map(vectors, target))
+    for name, drawn in (("amm_heat_map.png", heat_map), ("amm_map.png", on_a_map)):
+        store_page(lake.lake(), name, drawn)
     return dg.MaterializeResult(
         metadata={
             "machines_count": len(vectors),
             "described_by_another_encoder": ", ".join(stale) or "none",
-            "heat_map": dg.MetadataValue.md(f"![AMMs]({data_uri(lambda target: amm_heat_map(vectors, target))})"),
-            "map": dg.MetadataValue.md(f"![Machines]({data_uri(lambda target: machine_map(vectors, target))})"),
+            "heat_map": dg.MetadataValue.md(f"![AMMs]({as_data_uri(heat_map)})"),
+            "map": dg.MetadataValue.md(f"![Machines]({as_data_uri(on_a_map)})"),
             "json": dg.MetadataValue.path(lake.lake().reports / "amm.json"),
             "parquet": dg.MetadataValue.path(lake.lake().reports / "amm.parquet"),
         }
@@ -146,20 +162,25 @@ def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
             "Source model without AMMs: relative time from the counters of a run, pooled over all ordered pairs of "
             "machines. Registered in MLflow as perf-source@without-amm.",
             {"mlflow", "xgboost"},
-            _FLEET,
+            FLEET,
         ),
         model_spec(
             WITH_AMM,
             "Source model with machine models: a blend of attention over RAJAPerf kernels, trees with AMMs and closed "
             "forms, weighted by cross-validation. Registered in MLflow as perf-source@with-amm.",
             {"mlflow", "pytorch", "xgboost"},
-            [*_FLEET, ENCODER],
+            [*FLEET, ENCODER],
+        ).replace_attributes(
+            freshness_policy=dg.FreshnessPolicy.time_window(
+                fail_window=timedelta(days=15), warn_window=timedelta(days=8)
+            )
         ),
         asset_spec(BEHAVES_LIKE, {"pytorch", "parquet"}, [WITH_AMM]),
-        asset_spec(FEATURE_MASKS, {"pytorch", "parquet"}, _FLEET),
+        asset_spec(FEATURE_MASKS, {"pytorch", "parquet"}, FLEET),
     ],
     name="train_source_models",
 )
+@explained
 def train_source_models(
     context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
@@ -170,19 +191,31 @@ def train_source_models(
     from perf_assets.models.source_training import train_source
     from perf_assets.registry.source import register_source
     from perf_assets.registry.store import open_store
+    from perf_assets.reports.inline import data_uri
+    from perf_assets.reports.source_figure import source_scores
 
     open_store()
-    samples = fleet_samples(lake.fleet_tables())
+    tables = lake.fleet_tables()
+    samples = fleet_samples(tables)
     encoder = AmmEncoder.load(lake.lake().models / _ENCODER_FILE)
     trained = train_source(samples, encoder.options, config.seed, context.log.info)
     provenance = lake.provenance() | {"seed": str(config.seed), "encoder_version": encoder.version}
+    provenance |= {"dagster_run_id": context.run_id, "dagster_run": run_link(context.run_id)}
+    scores = data_uri(lambda target: source_scores(trained.scores, target))
+    data_version = digest_of(f"{samples.digest} {encoder.version} {config.seed}".encode())
     for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
         version = register_source(trained, samples, provenance, with_amm=with_amm)
+        if with_amm:
+            frames = {"runs": tables.runs, "kernels": tables.kernels, "specs": tables.specs}
+            freeze(lake.lake(), frames, provenance | {"source_version": str(version.version)})
         yield dg.MaterializeResult(
             asset_key=name,
+            data_version=dg.DataVersion(data_version),
             metadata={
                 "mlflow_version": f"{version.name} version {version.version}",
                 "mlflow_uri": version.uri,
+                "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
+                "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
                 "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
                 "selection_seconds": trained.selection_seconds,
                 "fit_seconds": trained.fit_seconds,

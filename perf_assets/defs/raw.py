@@ -1,11 +1,13 @@
 """Assets of what landed: the record of each machine, and the warehouse tables loaded from it."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
+from perf_assets.defs.explained import explained
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import asset_spec, materialization
@@ -22,7 +24,18 @@ class ReadBundlesConfig(dg.Config):
     reread: bool = Field(default=False, description="Read all landed bundles again, also those in the record")
 
 
-@dg.multi_asset(specs=[asset_spec(BUNDLES, {"parquet"})], partitions_def=machines, name="read_bundles")
+@dg.multi_asset(
+    specs=[
+        asset_spec(BUNDLES, {"parquet"}).replace_attributes(
+            freshness_policy=dg.FreshnessPolicy.time_window(
+                fail_window=timedelta(days=30), warn_window=timedelta(days=14)
+            )
+        )
+    ],
+    partitions_def=machines,
+    name="read_bundles",
+)
+@explained
 def read_bundles(
     context: dg.AssetExecutionContext, config: ReadBundlesConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
@@ -54,6 +67,7 @@ def read_bundles(
     name="load_warehouse",
     pool="warehouse",
 )
+@explained
 def load_warehouse(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Load a machine's tables from its record, in one transaction."""
     warehouse = lake.warehouse()

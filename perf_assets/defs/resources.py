@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
-from perf_assets.core.catalogue import load_catalogue
+from perf_assets.core.catalogue import Resolved, load_catalogue
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables import BUNDLES
 from perf_assets.features.derivations import deriving, unmapped
@@ -32,32 +32,39 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         """Its tables."""
         return Warehouse(self.lake(), deriving(self.lake().site_catalogues()))
 
-    def fleet_tables(self) -> "FleetTables":
-        """Application runs, kernel runs and data sheets of all machines."""
+    def fleet_tables(self, machine: str | None = None) -> "FleetTables":
+        """Application runs, kernel runs and data sheets of all machines, or of one."""
         from perf_assets.features.fleet_samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables
 
-        warehouse = self.warehouse()
-        return FleetTables(*(warehouse.frame(query) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY)))
-
-    def target_folder(self, machine: str) -> Path:
-        """Where the fitted target model of a machine is kept."""
-        return self.lake().models / "targets" / machine
+        warehouse, wanted = self.warehouse(), dict[str, object](machine=machine or "")
+        chosen = "SELECT * FROM ({}) WHERE $machine IN (machine, '')"
+        return FleetTables(
+            *(warehouse.frame(chosen.format(query), wanted) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY))
+        )
 
     def is_simulated(self, machine: str | None = None) -> bool:
         """Whether anything of a machine, or of all, was simulated."""
         query = f"SELECT coalesce(bool_or(is_simulated), false) AS found FROM {BUNDLES.name} WHERE $m IN (machine, '')"
         return bool(self.warehouse().frame(query, {"m": machine or ""})["found"].iloc[0])
 
-    def provenance(self) -> dict[str, str]:
-        """What models are made from: how many manifests, and one digest of all of theirs."""
-        query = f"SELECT machine, bundle_digest FROM {BUNDLES.name} WHERE status = 'ingested' ORDER BY ALL"
-        manifests = self.warehouse().frame(query)
+    def provenance(self, machine: str | None = None) -> dict[str, str]:
+        """What models are made from, of all machines or of one: how many manifests, and one digest of all of theirs."""
+        query = f"""
+            SELECT machine, bundle_digest FROM {BUNDLES.name}
+            WHERE status = 'ingested' AND $machine IN (machine, '') ORDER BY ALL
+        """
+        manifests = self.warehouse().frame(query, {"machine": machine or ""})
         return {
             "machines": ", ".join(sorted(manifests["machine"].unique())),
             "manifests_count": str(len(manifests)),
             "manifests_digest": digest_of("".join(manifests["bundle_digest"]).encode()),
-            "is_simulated": str(self.is_simulated()).lower(),
+            "is_simulated": str(self.is_simulated(machine)).lower(),
         }
+
+    def formulas(self, machine: str) -> list[Resolved]:
+        """How the catalogue reads a machine's counters."""
+        catalogue = load_catalogue(self.lake().site_catalogues())
+        return catalogue.resolve(*self.warehouse().counters_of(machine))
 
     def unmapped_counters(self, machine: str) -> list[str]:
         """Counters of a machine that the catalogue has no use for."""

@@ -2,31 +2,30 @@
 
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-import psutil
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.places import check_dagster_home
 from perf_assets.defs import progress
-from perf_assets.defs.automation import ingest_machine_job
+from perf_assets.defs.adaptation import NOT_MADE
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.dead_runs import PROCESS_TAG, end_dead_runs, own_process
 from perf_assets.defs.jobs import (
     adapt_machine_job,
     describe_machine_job,
     evaluate_xamm_job,
+    ingest_machine_job,
     score_all_pairs_job,
     train_encoder_job,
     train_source_job,
 )
 from perf_assets.defs.partitions import machines as machines_partitions
 
-_PROCESS_TAG = "perf_assets/process"
 _OF_WHAT_WAS_GIVEN = {"BadInputError", "UnreadableFileError", "BusyError", "DagsterAssetCheckFailedError"}
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -133,7 +132,7 @@ def _execute(
         instance=instance,
         partition_key=machine,
         run_config=config,
-        tags={_PROCESS_TAG: _process_name(os.getpid())},
+        tags={PROCESS_TAG: own_process()},
         raise_on_error=False,
     )
 
@@ -144,42 +143,17 @@ def open_instance() -> dg.DagsterInstance:
     return dg.DagsterInstance.get()
 
 
-def end_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark runs of commands that were killed as failed, and free what they held.
-
-    Nobody watches over a run that a command executes in its own process: killed, it would look alive for ever
-    and keep its place in the warehouse pool.
-    """
-    alive = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
-    for run in instance.get_runs(alive):
-        process = run.tags.get(_PROCESS_TAG)
-        if process is not None and not _is_alive(process):
-            instance.report_run_failed(run, f"its process ({process}) died")
-            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-
-
 def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
     """Whether every daemon that this instance needs has reported lately."""
     statuses = instance.get_daemon_statuses()
     return all(status.healthy for status in statuses.values() if status.required)
 
 
-def _process_name(pid: int) -> str:
-    """Host, process and start time: process ids come again, these do not."""
-    return f"{socket.gethostname()}:{pid}:{psutil.Process(pid).create_time():.2f}"
-
-
-def _is_alive(process: str) -> bool:
-    host, pid, _ = process.rsplit(":", 2)
-    if host != socket.gethostname():
-        return True
-    return psutil.pid_exists(int(pid)) and _process_name(int(pid)) == process
-
-
 def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
     """Why a run failed in one line, and whether that is of what was given; None where it succeeded."""
     if result.success:
-        return None, False
+        reason = _why_not_made(result)
+        return reason, reason is not None
     for event in result.all_events:
         if event.is_step_failure and event.step_failure_data.error is not None:
             error = event.step_failure_data.error
@@ -190,3 +164,13 @@ def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
             message = _CLASS_NAME.sub("", " ".join(error.message.split()))
             return f"{message} (run {result.run_id[:8]} in the Dagster UI)", error.cls_name in _OF_WHAT_WAS_GIVEN
     return f"see run {result.run_id} in the Dagster UI ('perf-assets up')", False
+
+
+def _why_not_made(result: dg.ExecuteInProcessResult) -> str | None:
+    """Why a run that went well left out what it was for."""
+    for event in result.all_events:
+        if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION:
+            metadata = event.asset_observation_data.asset_observation.metadata
+            if NOT_MADE in metadata:
+                return str(metadata[NOT_MADE].value)
+    return None

@@ -1,15 +1,42 @@
 """What the UI shows of a table."""
 
+from typing import Any
+
 import dagster as dg
 
 from perf_assets.core.manifest import digest_of
+from perf_assets.core.model_tables import RESULT_TABLES
+from perf_assets.core.run_tables import FEATURES
 from perf_assets.core.schema import Table
+from perf_assets.core.tables import SPECS, TIMINGS
 from perf_assets.storage.warehouse import Warehouse
 
+Metadata = dict[str, Any]
+"""What the UI shows of a materialisation, by label."""
 PREVIEW_ROWS = 5
-_MODELS_VERSION = "1"
+MODELS_VERSION = "2"
 """To be raised when models or pages made by new code differ from those made by old."""
+_GROUPS = {
+    "raw_landing": "landing",
+    "model_amm": "machines",
+    "out_amm": "machines",
+    "model_source": "sources",
+    "model_vector": "sources",
+    "model_target": "targets",
+    "raw": "raw",
+    "core": "core",
+    "eval": "evaluation",
+    "out": "reports",
+}
+"""Group by the beginning of an asset's name: the lineage reads from landing to reports."""
+FLEET = [FEATURES.name, TIMINGS.name, SPECS.name]
+"""What models are made of."""
 _NOT_SHOWN = {"bundle_digest", "formulas", "runs"}
+
+
+def group_of(name: str) -> str:
+    """Group of an asset in the lineage."""
+    return next(group for beginning, group in _GROUPS.items() if name.startswith(f"{beginning}_"))
 
 
 def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
@@ -18,11 +45,11 @@ def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> 
         table.name,
         deps=deps or [],
         description=table.description,
-        group_name=table.name.split("_", 1)[0],
+        group_name=group_of(table.name),
         kinds=kinds,
         owners=["team:performance"],
         metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
-        code_version=digest_of(table.ddl().encode())[:12],
+        code_version=digest_of(f"{table.ddl()} {MODELS_VERSION if table in RESULT_TABLES else ''}".encode())[:12],
     )
 
 
@@ -32,10 +59,10 @@ def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) ->
         name,
         deps=deps,
         description=description,
-        group_name=name.split("_", 1)[0],
+        group_name=group_of(name),
         kinds=kinds,
         owners=["team:performance"],
-        code_version=_MODELS_VERSION,
+        code_version=MODELS_VERSION,
     )
 
 

@@ -1,23 +1,40 @@
-"""Assets of target models: adapted to a machine, scored over the number of its runs, and shown on its page."""
+"""Assets of target models: adapted to a machine, judged, scored over the number of its runs, shown on its page."""
+
+from collections.abc import Iterator
 
 import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.model_tables import AMMS, TRANSFER_MATRIX, TRANSFER_SCORES
-from perf_assets.core.run_tables import COUNTERS_WIDE, FEATURES
-from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
+from perf_assets.core.run_tables import COUNTERS_WIDE
+from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.defs.adaptation import NOT_MADE, adaptation_inputs, machine_samples, provenance, reference_machine
+from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
+from perf_assets.defs.explained import explained
+from perf_assets.defs.links import version_link
 from perf_assets.defs.machine_facts import machine_facts
-from perf_assets.defs.models import TrainingConfig
+from perf_assets.defs.model_papers import papers
+from perf_assets.defs.models import WITH_AMM, TrainingConfig
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import asset_spec, model_spec
-from perf_assets.storage.files import replacing_folder
-from perf_assets.storage.results import drop_parts, has_rows, store, store_part, stored
+from perf_assets.defs.table_metadata import FLEET, Metadata, asset_spec, model_spec
+from perf_assets.defs.verdicts import judge, shown
+from perf_assets.storage.files import exclusive
+from perf_assets.storage.results import store
+from perf_assets.storage.source_pool import frozen
 
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
-_FLEET = [FEATURES.name, TIMINGS.name, SPECS.name]
+_LOCK_WAIT_SECONDS = 3600.0
+
+
+class AdaptConfig(TrainingConfig):
+    """When to fit."""
+
+    only_if_changed: bool = Field(
+        default=False, description="Keep the registered version where it was made of the same data"
+    )
 
 
 class SeedsConfig(dg.Config):
@@ -31,61 +48,92 @@ class SeedsConfig(dg.Config):
         model_spec(
             ADAPTED,
             "Target model of a machine: runs on a reference machine, a prior from the other machines, corrected by "
-            "the machine's own runs. Chosen on held-out runs; registered in MLflow as perf-target-<machine>@champion.",
+            "the machine's own runs. Chosen on held-out runs; registered in MLflow as perf-target-<machine>, first as "
+            "@challenger.",
             {"mlflow", "python"},
-            _FLEET,
-        )
+            [*FLEET, AMMS.name, WITH_AMM],
+        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
     name="adapt_machine",
 )
+@explained
 def adapt_machine(
-    context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
-    """Adapt, register, and keep the fitted model for the plan of next runs."""
-    from perf_assets.features.fleet_samples import fleet_samples
+    context: dg.AssetExecutionContext, config: AdaptConfig, lake: LakeResource
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Adapt and register; a machine that cannot be adapted yet says why and goes on without."""
     from perf_assets.models.adapted import adapt
-    from perf_assets.registry.store import open_store
-    from perf_assets.registry.target import candidate_table, register_target
+    from perf_assets.registry.target import made_of, register_target, registered_name
 
-    open_store()
-    adapted = adapt(fleet_samples(lake.fleet_tables()), context.partition_key, config.seed, context.log.info)
-    version = register_target(adapted, lake.provenance() | {"seed": str(config.seed)})
-    with replacing_folder(lake.target_folder(context.partition_key)) as folder:
-        adapted.save(folder)
-    candidates = candidate_table(adapted)
+    machine = context.partition_key
+    try:
+        inputs = adaptation_inputs(lake, machine, config.seed)
+        with exclusive(lake.lake().locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
+            kept = made_of(machine, inputs.digest) if config.only_if_changed else None
+            if kept is not None:
+                context.log.info(f"{registered_name(machine)} version {kept} was made of the same data and is kept")
+                yield _registered(machine, kept, inputs.digest, {"is_kept": True})
+                return
+            adapted = adapt(machine_samples(lake, machine, inputs.pool), machine, config.seed, context.log.info)
+            tags = provenance(lake, inputs, context.run_id)
+            files, metadata = papers(adapted, tags)
+            version = register_target(adapted, lake.formulas(reference_machine(adapted)), tags, files)
+    except BadInputError as error:
+        context.log.warning(f"no target model of {machine}: {error}")
+        context.log_event(dg.AssetObservation(ADAPTED, partition=machine, metadata={NOT_MADE: str(error)}))
+        return
+    yield _registered(machine, version.version, inputs.digest, {"is_kept": False, **metadata, **tags})
+
+
+@dg.multi_asset(
+    specs=[asset_spec(VERDICTS, {"mlflow", "parquet"}, [ADAPTED]).replace_attributes(automation_condition=FOLLOWS)],
+    partitions_def=machines,
+    name="judge_machine",
+)
+@explained
+def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
+    machine = context.partition_key
+    rows = judge(lake, machine)
+    path = store(lake.lake(), lake.warehouse(), VERDICTS, rows, machine)
+    newest = rows.iloc[-1]
+    context.log.info(f"perf-target-{machine} version {newest['version']}: {newest['decision']}, {newest['reason']}")
     return dg.MaterializeResult(
         metadata={
-            "mlflow_version": f"{version.name} version {version.version}",
-            "mlflow_uri": version.uri,
-            "candidates_on_held_out_shots": dg.MetadataValue.md(candidates.to_markdown(index=False, floatfmt=".3f")),
-            **{f"shots of {name}": view.shots for name, view in adapted.views.items()},
-            **lake.provenance(),
-        }
+            "dagster/partition_row_count": len(rows),
+            "decision": str(newest["decision"]),
+            "reason": str(newest["reason"]),
+            "history": dg.MetadataValue.md(shown(rows)),
+            "record": dg.MetadataValue.path(path),
+        },
+        data_version=dg.DataVersion(f"version {newest['version']} {newest['decision']}"),
     )
 
 
 @dg.multi_asset(
-    specs=[asset_spec(TRANSFER_SCORES, {"parquet"}, [*_FLEET, ADAPTED])],
+    specs=[
+        asset_spec(TRANSFER_SCORES, {"parquet"}, [*FLEET, ADAPTED]).replace_attributes(automation_condition=FOLLOWS)
+    ],
     partitions_def=machines,
     name="score_machine",
 )
+@explained
 def score_machine(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
-    from perf_assets.features.fleet_samples import fleet_samples
     from perf_assets.models.transfer_matrix import learning_curve
 
     machine = context.partition_key
-    rows = learning_curve(fleet_samples(lake.fleet_tables()), machine, config.seeds, context.log.info)
+    samples = machine_samples(lake, machine, frozen(lake.lake()))
+    rows = learning_curve(samples, machine, config.seeds, context.log.info)
     rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
     path = store(lake.lake(), lake.warehouse(), TRANSFER_SCORES, rows, machine)
-    shown = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
+    table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
     return dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
-            "mape_by_shots": dg.MetadataValue.md(shown.to_markdown(index=False, floatfmt=".3f")),
+            "mape_by_shots": dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f")),
             "record": dg.MetadataValue.path(path),
         }
     )
@@ -96,14 +144,15 @@ def score_machine(
         model_spec(
             PAGE,
             "Page of a machine: AMM, severity, chosen model and candidates, learning curve, calibration, alignment of "
-            "counters, next runs.",
+            "counters, next runs, what became of its models.",
             {"html"},
-            [ADAPTED, TRANSFER_SCORES.name, AMMS.name, COUNTERS_WIDE],
-        )
+            [VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, COUNTERS_WIDE],
+        ).replace_attributes(automation_condition=FOLLOWS)
     ],
     partitions_def=machines,
     name="write_machine_page",
 )
+@explained
 def write_machine_page(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a machine that has a target model."""
     from perf_assets.reports.machine_page import machine_page
@@ -122,47 +171,13 @@ def write_machine_page(context: dg.AssetExecutionContext, lake: LakeResource) ->
     )
 
 
-@dg.multi_asset(specs=[asset_spec(TRANSFER_MATRIX, {"parquet"}, _FLEET)], name="score_all_pairs")
-def score_all_pairs(
-    context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
-    """Score every ordered pair; pairs that are already scored on the same samples are not scored again."""
-    from perf_assets.features.fleet_samples import fleet_samples
-    from perf_assets.models.transfer_matrix import matrix, pairs
+def _registered(machine: str, version: int, inputs_digest: str, metadata: Metadata) -> dg.MaterializeResult[None]:
+    from perf_assets.registry.target import registered_name
 
-    samples, is_simulated = fleet_samples(lake.fleet_tables()), lake.is_simulated()
-    every = pairs(samples, config.seeds)
-    if not every:
-        raise BadInputError("no two machines share enough configurations to score: land more runs")
-    done = set()
-    if has_rows(lake.lake(), TRANSFER_MATRIX):
-        found = stored(lake.lake(), TRANSFER_MATRIX, "")
-        if (found["data_digest"] != f"{samples.digest}:{config.seeds}").any():
-            drop_parts(lake.lake(), TRANSFER_MATRIX)
-        else:
-            done = set(found[["source", "target"]].itertuples(index=False, name=None))
-    todo = [pair for pair in every if (pair.source, pair.target) not in done]
-    for count, (pair, rows) in enumerate(matrix(samples, todo), 1):
-        rows = rows.assign(data_digest=f"{samples.digest}:{config.seeds}", is_simulated=is_simulated)
-        store_part(lake.lake(), TRANSFER_MATRIX, rows, f"source={pair.source}/target={pair.target}")
-        context.log.info(f"{pair.source} -> {pair.target}: {count} of {len(todo)} pairs")
-    from perf_assets.reports.inline import data_uri
-    from perf_assets.reports.machine_figures import severity_against_gain
-
-    lake.warehouse().load_results(TRANSFER_MATRIX)
-    scores = stored(lake.lake(), TRANSFER_MATRIX, "")
-    shown = scores.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
-    path = lake.lake().reports / "severity_against_gain.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    severity_against_gain(scores, path)
-    picture = data_uri(lambda target: severity_against_gain(scores, target))
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": len(scores),
-            "pairs_count": len(every),
-            "pairs_kept_from_before_count": len(every) - len(todo),
-            "median_mape_by_shots": dg.MetadataValue.md(shown.to_markdown(index=False, floatfmt=".3f")),
-            "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({picture})"),
-            "picture": dg.MetadataValue.path(path),
-        }
-    )
+    name = registered_name(machine)
+    links: Metadata = {
+        "mlflow_version": f"{name} version {version}",
+        "mlflow_uri": f"models:/{name}/{version}",
+        "mlflow": dg.MetadataValue.url(version_link(name, version)),
+    }
+    return dg.MaterializeResult(metadata=links | metadata, data_version=dg.DataVersion(inputs_digest))

@@ -71,6 +71,11 @@ class FleetTables:
         """Rows of some machines."""
         return FleetTables(*(t[t["machine"].isin(machines)] for t in (self.runs, self.kernels, self.specs)))
 
+    def with_machine(self, machine: str, present: "FleetTables") -> "FleetTables":
+        """The same with other rows of one machine, whether or not it was there."""
+        parts = ((self.runs, present.runs), (self.kernels, present.kernels), (self.specs, present.specs))
+        return FleetTables(*(pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts))
+
 
 def fleet_samples(tables: FleetTables) -> PairedSamples:
     """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.

@@ -6,7 +6,7 @@ correction is chosen on held-out shots among those with the prior, without it, a
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +61,10 @@ class AdaptedView:
     interval_alone: Interval | None
     """The same for configurations that ran on the source and nowhere else: less is known of them."""
     model: PairedModel
+    severity: float | None = None
+    """How hard the transfer is, 0 to 1; None where shots are too few to tell."""
+    held_out: Mapping[str, float] = field(default_factory=dict)
+    """Log seconds of each shot by its configuration, predicted by a fit that did not see it."""
 
     def distribution(self, samples: PairedSamples, rows: Indices) -> tuple[Floats, Floats]:
         """Log seconds of configurations, and the half width of their 90% interval."""
@@ -118,6 +122,8 @@ class AdaptedTarget:
                 "candidates": [asdict(score) for score in view.candidates],
                 "interval": None if view.interval is None else asdict(view.interval),
                 "interval_alone": None if view.interval_alone is None else asdict(view.interval_alone),
+                "severity": view.severity,
+                "held_out": dict(view.held_out),
             }
         (folder / _VIEWS).write_text(json.dumps({"machine": self.machine, "views": described}))
 
@@ -137,6 +143,8 @@ class AdaptedTarget:
                 None if view["interval"] is None else Interval(**view["interval"]),
                 None if view["interval_alone"] is None else Interval(**view["interval_alone"]),
                 PairedModel.load(folder / f"view{position}"),
+                view["severity"],
+                view["held_out"],
             )
             for position, (name, view) in enumerate(description["views"].items())
         }
@@ -222,7 +230,8 @@ def adapt_view(
     scored = {**others, **{method: found[0] for method, found in held_out.items()}}
     scores = tuple(_score(method, found, true) for method, found in scored.items())
     model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
-    return AdaptedView(name, len(shots), chosen, scores, narrow, wide, model)
+    of_shots = dict(zip((samples.configurations[row] for row in shots), known.tolist(), strict=True))
+    return AdaptedView(name, len(shots), chosen, scores, narrow, wide, model, hard, of_shots)
 
 
 def known_elsewhere(samples: PairedSamples, rows: Indices, model: PairedModel) -> Mask:

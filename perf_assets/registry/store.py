@@ -14,7 +14,6 @@ import pandas as pd
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
-from mlflow.pyfunc import PyFuncModel
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.places import mlflow_tracking_uri, project_root
@@ -41,6 +40,8 @@ class Candidate:
     """Provenance: what it was made from."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """Stored beside the model as CSV, by name."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Further artifacts by file name: pictures, the model card."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def open_store() -> MlflowClient:
         if client.get_experiment_by_name(EXPERIMENT) is None:
             client.create_experiment(EXPERIMENT, artifact_location=artifacts)
     except MlflowException as error:
-        raise BadInputError(f"the MLflow store {uri} cannot be used ({_first_line(error)})") from None
+        raise BadInputError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
     return client
 
 
@@ -93,6 +94,9 @@ def register(candidate: Candidate, alias: str) -> Version:
         mlflow.set_tags({**candidate.tags, "code_version": code_version()})
         for name, table in candidate.tables.items():
             mlflow.log_text(table.to_csv(index=False), f"{name}.csv")
+        for name, content in candidate.files.items():
+            (Path(temporary) / name).write_bytes(content)
+            mlflow.log_artifact(str(Path(temporary) / name))
         logged = mlflow.pyfunc.log_model(
             name="model",
             python_model=str(candidate.code),
@@ -106,28 +110,6 @@ def register(candidate: Candidate, alias: str) -> Version:
     return Version(candidate.registered_name, version, run.info.run_id)
 
 
-def load(name: str, alias: str) -> PyFuncModel:
-    """The model that an alias points to."""
-    open_store()
-    try:
-        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{name}@{alias}")
-        return model
-    except MlflowException as error:
-        raise BadInputError(
-            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({_first_line(error)}): train one"
-        ) from None
-
-
-def versions(name: str) -> dict[str, int]:
-    """Version that each alias of a registered model points to; none where it is not registered."""
-    try:
-        return {alias: int(number) for alias, number in open_store().get_registered_model(name).aliases.items()}
-    except MlflowException as error:
-        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise
-        return {}
-
-
 def code_version() -> str:
     """Commit of the checkout, with a mark where files differ from it; `unknown` outside of one."""
     command = ["git", "-C", str(project_root()), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
@@ -137,7 +119,8 @@ def code_version() -> str:
         return "unknown"
 
 
-def _first_line(error: MlflowException) -> str:
+def first_line(error: MlflowException) -> str:
+    """What MLflow says is wrong."""
     return str(error.message).strip().splitlines()[0]
 
 

@@ -1,15 +1,21 @@
-"""Registration of target models: `perf-target-<machine>`, alias `champion`."""
+"""Registration of target models: `perf-target-<machine>`, aliases `champion` and `challenger`."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from perf_assets.core.catalogue import Resolved
+from perf_assets.features.raw_counters import save_formulas
 from perf_assets.models.adapted import AdaptedTarget
-from perf_assets.registry import target_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.target_questions import SIGNATURE, example_questions
+from perf_assets.registry.target_inputs import signature
+from perf_assets.registry.target_questions import example_questions
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, tags_of, versions
 
-ALIAS = "champion"
+FORMULAS = "counters.json"
+INPUTS = "inputs_digest"
+"""Tag: what a version was made of."""
 
 
 def registered_name(machine: str) -> str:
@@ -36,8 +42,10 @@ def candidate_table(adapted: AdaptedTarget) -> pd.DataFrame:
     )
 
 
-def register_target(adapted: AdaptedTarget, provenance: dict[str, str]) -> Version:
-    """Register the target model of a machine."""
+def register_target(
+    adapted: AdaptedTarget, formulas: Sequence[Resolved], provenance: dict[str, str], files: Mapping[str, bytes]
+) -> Version:
+    """Register a target model as challenger; `formulas` are those of its reference machine's counters."""
     params: dict[str, object] = {}
     metrics: dict[str, float] = {}
     for position, (name, view) in enumerate(adapted.views.items()):
@@ -45,17 +53,46 @@ def register_target(adapted: AdaptedTarget, provenance: dict[str, str]) -> Versi
         params |= {f"view{position} chosen": view.chosen}
         if view.ratio_to_target_only is not None:
             metrics[f"view{position} ratio_to_target_only"] = view.ratio_to_target_only
+        if view.severity is not None:
+            metrics[f"view{position} severity_ratio"] = view.severity
         metrics |= {f"view{position} {score.name} mape_ratio": score.mape for score in view.candidates}
         metrics |= {f"view{position} {score.name} log_rmse": score.log_rmse for score in view.candidates}
+
+    def save(folder: Path) -> None:
+        adapted.save(folder)
+        save_formulas(folder / FORMULAS, formulas)
+
     candidate = Candidate(
         registered_name(adapted.machine),
-        Path(target_pyfunc.__file__),
-        adapted.save,
-        SIGNATURE,
+        Path(__file__).with_name("target_pyfunc.py"),
+        save,
+        signature(formulas),
         example_questions(adapted),
         metrics,
         params,
-        {**provenance, "kind": "target", "machine": adapted.machine},
+        {**provenance, "kind": "target", "machine": adapted.machine, "severity": _severity(adapted)},
         {"candidates": candidate_table(adapted)},
+        files,
     )
-    return register(candidate, ALIAS)
+    return register(candidate, CHALLENGER)
+
+
+def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:
+    """Version and model that people get for a machine."""
+    number = versions(registered_name(machine)).get(CHAMPION)
+    return None if number is None else (number, AdaptedTarget.load(fitted_folder(registered_name(machine), number)))
+
+
+def made_of(machine: str, inputs_digest: str) -> int | None:
+    """The version in use, or tried and not promoted, that was made of these inputs."""
+    name = registered_name(machine)
+    for number in versions(name).values():
+        if tags_of(name, number).get(INPUTS) == inputs_digest:
+            return number
+    return None
+
+
+def _severity(adapted: AdaptedTarget) -> str:
+    """Of the hardest view."""
+    known = [view.severity for view in adapted.views.values() if view.severity is not None]
+    return f"{max(known):.3f}" if known else "not known"

@@ -6,7 +6,10 @@ from typing import Any
 import mlflow
 import pandas as pd
 
+from perf_assets.features.raw_counters import load_formulas
 from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.registry.target import FORMULAS
+from perf_assets.registry.target_inputs import missing_notes, with_features
 from perf_assets.registry.target_questions import answer
 
 
@@ -15,11 +18,13 @@ class ServedTarget(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc
 
     def load_context(self, context: Any) -> None:
         """Load the fitted model from its artifacts."""
-        self._model = AdaptedTarget.load(Path(context.artifacts["fitted"]))
+        folder = Path(context.artifacts["fitted"])
+        self._model, self._formulas = AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
 
     def predict(self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """One answer a row."""
-        return answer(model_input, self._model)
+        table = with_features(model_input, self._formulas)
+        return answer(table, self._model).assign(note=missing_notes(table, self._model))
 
 
 mlflow.models.set_model(ServedTarget())

@@ -2,25 +2,16 @@
 
 import numpy as np
 import pandas as pd
-from mlflow.models import ModelSignature
-from mlflow.types import ColSpec, DataType, Schema
+from mlflow.types import ColSpec, DataType
 
 from perf_assets.features.paired import HOST
 from perf_assets.models.adapted import AdaptedTarget
-from perf_assets.registry.runs_table import COLUMNS, example_runs, questions
+from perf_assets.registry.runs_table import example_runs, questions
 
-SIGNATURE = ModelSignature(
-    inputs=Schema(list(COLUMNS)),
-    outputs=Schema(
-        [
-            ColSpec(DataType.double, "predicted_seconds"),
-            ColSpec(DataType.double, "lower_seconds"),
-            ColSpec(DataType.double, "upper_seconds"),
-            ColSpec(DataType.double, "relative_time"),
-        ]
-    ),
-)
-"""Runs on the reference machine of the model, to times on the target with a 90% interval."""
+OUTPUTS = [
+    ColSpec(DataType.double, name) for name in ("predicted_seconds", "lower_seconds", "upper_seconds", "relative_time")
+]
+"""Times on the target with their 90% interval, and relative to the source."""
 
 
 def answer(table: pd.DataFrame, model: AdaptedTarget) -> pd.DataFrame:

@@ -8,9 +8,9 @@ from perf_assets.storage.lake import Lake
 _WAIT_SECONDS = 60.0
 
 
-def store_page(lake: Lake, name: str, text: str) -> Path:
-    """Write or replace a page, or a text that belongs to one; where it is."""
+def store_page(lake: Lake, name: str, content: str | bytes) -> Path:
+    """Write or replace a page, or a text or picture that belongs to one; where it is."""
     path = lake.reports / name
     with exclusive(lake.locks / f"report-{name}.lock", f"the page {name}", _WAIT_SECONDS):
-        write_bytes(path, text.encode())
+        write_bytes(path, content.encode() if isinstance(content, str) else content)
     return path

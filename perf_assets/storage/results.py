@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.schema import Table, Type
-from perf_assets.storage.files import replacing
+from perf_assets.storage.files import exclusive, replacing
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FILE = "rows.parquet"
+_WAIT_SECONDS = 60.0
 _ARROW = {
     Type.TEXT: pa.string(),
     Type.INTEGER: pa.int64(),
@@ -37,7 +38,8 @@ def store_part(lake: Lake, table: Table, rows: "pd.DataFrame", part: str) -> Pat
     path = lake.record / table.name / part / _FILE
     schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
     found = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
-    with replacing(path) as temporary:
+    lock = lake.locks / f"{table.name}.lock"
+    with exclusive(lock, f"the table {table.name}", _WAIT_SECONDS), replacing(path) as temporary:
         pq.write_table(found, temporary, compression="zstd")
     return path
 
@@ -54,6 +56,15 @@ def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     if not files:
         raise BadInputError(f"there is no {table.name} yet: run {what_makes_it!r}")
     rows: pd.DataFrame = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files]).to_pandas()
+    return rows
+
+
+def rows_of(lake: Lake, table: Table, machine: str) -> "pd.DataFrame | None":
+    """Rows of a machine, where the table is made machine by machine; None where there are none."""
+    file = lake.record / table.name / f"machine={machine}" / _FILE
+    if not file.is_file():
+        return None
+    rows: pd.DataFrame = pq.read_table(file, partitioning=None).to_pandas()
     return rows
 
 

@@ -2,14 +2,22 @@
 
 import json
 import os
+import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
+from dagster._core.test_utils import create_run_for_test
 
-from perf_assets.defs.automation import landing_sensor, nightly_ingestion
+from perf_assets.defs import landing
+from perf_assets.defs.jobs import refresh_machine_job
+from perf_assets.defs.landing import landing_sensor
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.schedules import nightly_ingestion
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
@@ -43,7 +51,7 @@ def added(result: dg.SensorResult) -> list[str]:
 
 def test_an_empty_landing_zone_is_skipped_with_a_reason(tick) -> None:
     result = tick()
-    assert "nothing new: 0 machines" in str(result.skip_reason)
+    assert "nothing new for 0 machines" in str(result.skip_reason)
 
 
 def test_the_first_bundle_adds_its_machine_and_asks_for_a_run(tick, lake: Lake) -> None:
@@ -87,7 +95,7 @@ def test_what_is_ingested_already_is_not_asked_for(tick, lake: Lake) -> None:
     ingest_machine(lake, "quartz", read_bundle)
     result = tick()
     assert requested(result) == []
-    assert "1 changed and already ingested" in str(result.skip_reason)
+    assert "nothing new for 1 machines" in str(result.skip_reason)
 
 
 def test_a_half_landed_bundle_waits_for_its_manifest(tick, lake: Lake) -> None:
@@ -96,6 +104,102 @@ def test_a_half_landed_bundle_waits_for_its_manifest(tick, lake: Lake) -> None:
     hidden = manifest.rename(bundle.directory / ".manifest.json.part")
     assert requested(tick()) == []
     hidden.rename(manifest)
+    assert requested(tick()) == ["quartz"]
+
+
+def test_a_thousand_new_bundles_with_a_corrupt_one_are_one_run(tick, lake: Lake) -> None:
+    for number in range(1000):
+        landed = land_perf_stat(lake, "quartz", f"b{number}", number)
+    spoil(landed)
+    result = tick()
+    assert (requested(result), added(result)) == (["quartz"], ["quartz"])
+    assert len(result.cursor or "") < 300, "the cursor does not grow with bundles"
+    ingest_machine(lake, "quartz", read_bundle)
+    assert requested(tick()) == [], "the corrupt one is not asked for again"
+
+
+def test_a_tick_does_a_bounded_part_and_the_next_goes_on(tick, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing, "_BUNDLES_PER_TICK", 2)
+    monkeypatch.setattr(landing, "_RUNS_PER_TICK", 2)
+    for machine in ("a", "b", "c", "d", "e"):
+        land_perf_stat(lake, machine, "b1", 1)
+    assert [requested(tick()) for _ in range(4)] == [["a", "b"], ["c", "d"], ["e"], []]
+    land_perf_stat(lake, "b", "b2", 1)
+    assert sorted(machine for _ in range(3) for machine in requested(tick())) == ["b"]
+
+
+def finished(instance: dg.DagsterInstance, machine: str, *, succeeded: bool) -> str:
+    """A run of a machine that ended now."""
+    tags = {"dagster/partition": machine}
+    run = create_run_for_test(
+        instance, job_name=refresh_machine_job.name, tags=tags, status=dg.DagsterRunStatus.STARTED
+    )
+    if succeeded:
+        instance.report_dagster_event(
+            dg.DagsterEvent(dg.DagsterEventType.RUN_SUCCESS.value, run.job_name), run_id=run.run_id
+        )
+    else:
+        instance.report_run_failed(run)
+    return run.run_id
+
+
+def test_a_failed_run_is_asked_for_again_later_and_not_for_ever(
+    tick, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(landing, "time", SimpleNamespace(time=lambda: now))
+    land_perf_stat(lake, "quartz", "b1", 1)
+    assert requested(tick()) == ["quartz"]
+    keys = set()
+    for retry in range(landing._MOST_RETRIES):
+        run_id = finished(instance, "quartz", succeeded=False)
+        assert requested(tick()) == [], "not at once"
+        now += landing._RETRY_SECONDS * 2**retry + 1
+        (request,) = tick().run_requests or []
+        assert request.run_key == f"quartz:after:{run_id}"
+        keys.add(request.run_key)
+    assert len(keys) == landing._MOST_RETRIES
+    finished(instance, "quartz", succeeded=False)
+    now += 1e6
+    assert [requested(tick()) for _ in range(2)] == [[], []], "given up"
+    land_perf_stat(lake, "quartz", "b2", 2)
+    assert requested(tick()) == ["quartz"], "new content starts anew"
+
+
+def test_a_run_that_succeeds_or_still_runs_is_not_asked_for_again(
+    tick, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "time", SimpleNamespace(time=lambda: 1e12))
+    land_perf_stat(lake, "quartz", "b1", 1)
+    tick()
+    tags = {"dagster/partition": "quartz"}
+    create_run_for_test(instance, job_name=refresh_machine_job.name, tags=tags, status=dg.DagsterRunStatus.STARTED)
+    result = tick()
+    assert "waiting for quartz" in str(result.skip_reason)
+    finished(instance, "quartz", succeeded=True)
+    assert "waiting" not in str(tick().skip_reason)
+
+
+def test_a_run_whose_process_is_gone_is_ended_and_asked_for_again(
+    tick, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land_perf_stat(lake, "quartz", "b1", 1)
+    tick()
+    run = create_run_for_test(
+        instance,
+        job_name=refresh_machine_job.name,
+        tags={"dagster/partition": "quartz"},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    with subprocess.Popen(["true"]) as worker:
+        pass
+    instance.report_engine_event("started", run, EngineEventData.in_process(worker.pid))
+    tick()
+    ended = instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    assert ended.status == dg.DagsterRunStatus.FAILURE
+    later = time.time() + 1000
+    monkeypatch.setattr(landing, "time", SimpleNamespace(time=lambda: later))
     assert requested(tick()) == ["quartz"]
 
 

@@ -13,7 +13,7 @@ from perf_assets.defs.models import WITH_AMM
 from perf_assets.defs.resources import LakeResource
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.models import source_training, transfer_matrix
-from perf_assets.registry.store import load, versions
+from perf_assets.registry.versions import load, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored

@@ -13,7 +13,8 @@ from perf_assets.models.amm import AmmOptions
 from perf_assets.models.source_training import TrainedSource, train_source
 from perf_assets.registry.source import NAME, register_source
 from perf_assets.registry.source_questions import SIGNATURE, example_questions
-from perf_assets.registry.store import load, open_store, versions
+from perf_assets.registry.store import open_store
+from perf_assets.registry.versions import load, versions
 from tests.features.fleet_tables import fleet_tables
 
 

@@ -1,0 +1,38 @@
+"""How old the newest measurement of a machine may be: a site's file, or the default."""
+
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.validation import first_problem
+
+FILE_NAME = "freshness.yaml"
+
+
+class Freshness(BaseModel):
+    """Days up to which a machine is called fresh."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    default_days: int = Field(default=30, ge=1)
+    machines: dict[str, int] = Field(default_factory=dict)
+    """Other limits, by machine."""
+
+    def days(self, machine: str) -> int:
+        """Limit of a machine."""
+        return self.machines.get(machine, self.default_days)
+
+
+def load_freshness(lake: Path) -> Freshness:
+    """Of a lake's root folder."""
+    path = lake / FILE_NAME
+    if not path.is_file():
+        return Freshness()
+    try:
+        return Freshness.model_validate(yaml.safe_load(path.read_text()) or {})
+    except yaml.YAMLError as error:
+        raise BadInputError(f"{path} is not YAML: {error}") from None
+    except ValidationError as error:
+        raise BadInputError(f"{path}: {first_problem(error)}") from None

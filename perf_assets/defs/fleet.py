@@ -1,0 +1,52 @@
+"""The home page of the platform: all machines, what is not well, and what to do next."""
+
+from datetime import timedelta
+
+import dagster as dg
+
+from perf_assets.core.tables import BUNDLES
+from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.defs.conditions import FOLLOWS
+from perf_assets.defs.explained import explained
+from perf_assets.defs.fleet_facts import fleet_facts
+from perf_assets.defs.models import WITH_AMM
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.table_metadata import model_spec
+from perf_assets.defs.targets import PAGE
+
+FLEET_PAGE = "out_report__fleet"
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            FLEET_PAGE,
+            "Page of the fleet: machines with freshness, champions and their errors, severities, quarantine, and what "
+            "to do next.",
+            {"html"},
+            [BUNDLES.name, WITH_AMM, VERDICTS.name, PAGE],
+        ).replace_attributes(
+            automation_condition=FOLLOWS, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
+        )
+    ],
+    name="write_fleet_page",
+)
+@explained
+def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Write the page from what is known at this moment."""
+    from perf_assets.reports.fleet_page import fleet_page
+    from perf_assets.storage.pages import store_page
+
+    facts = fleet_facts(lake)
+    path = store_page(lake.lake(), "fleet.html", fleet_page(facts))
+    actions = [f"- **{state.machine}**: {action}" for state in facts.machines for action in state.actions[:1]]
+    return dg.MaterializeResult(
+        metadata={
+            "page": dg.MetadataValue.path(path),
+            "open": dg.MetadataValue.url(path.as_uri()),
+            "machines_count": len(facts.machines),
+            "champions_count": sum(state.champion is not None for state in facts.machines),
+            "drifted": ", ".join(state.machine for state in facts.machines if state.has_drifted) or "none",
+            "next_actions": dg.MetadataValue.md("\n".join(actions) or "nothing to do"),
+        }
+    )

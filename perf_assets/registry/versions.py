@@ -1,0 +1,142 @@
+"""Registered versions: which alias points where, what they were made of, and how aliases move."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import mlflow
+from mlflow import MlflowClient
+from mlflow.entities.model_registry import ModelVersion
+from mlflow.exceptions import MlflowException
+from mlflow.pyfunc import PyFuncModel
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.places import mlflow_tracking_uri
+from perf_assets.registry.store import first_line, open_store
+
+CHAMPION, CHALLENGER = "champion", "challenger"
+_REPLACED = "replaced_version"
+"""Tag of a champion: the version that was champion before it."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registered version, as people list it."""
+
+    name: str
+    version: int
+    aliases: tuple[str, ...]
+    created_at: datetime
+    tags: dict[str, str]
+    metrics: dict[str, float]
+
+
+def load(name: str, alias: str) -> PyFuncModel:
+    """The model that an alias points to."""
+    open_store()
+    try:
+        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{name}@{alias}")
+        return model
+    except MlflowException as error:
+        raise BadInputError(
+            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({first_line(error)}): train one"
+        ) from None
+
+
+def versions(name: str) -> dict[str, int]:
+    """Version that each alias of a registered model points to; none where it is not registered."""
+    try:
+        return {alias: int(number) for alias, number in open_store().get_registered_model(name).aliases.items()}
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return {}
+
+
+def newest_version(name: str) -> int:
+    """Number of the version that was registered last."""
+    found = open_store().search_model_versions(f"name = '{name}'")
+    if not found:
+        raise BadInputError(f"no model {name} is registered: run 'perf-assets adapt'")
+    return max(int(version.version) for version in found)
+
+
+def fitted_folder(name: str, version: int) -> Path:
+    """Where the arrays of a registered version are, on this machine."""
+    open_store()
+    return Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}")) / "artifacts" / "fitted"
+
+
+def created_at(name: str, version: int) -> datetime:
+    """When a version was registered."""
+    return datetime.fromtimestamp(open_store().get_model_version(name, str(version)).creation_timestamp / 1000, UTC)
+
+
+def tags_of(name: str, version: int) -> dict[str, str]:
+    """What a version was made of."""
+    return dict(open_store().get_model_version(name, str(version)).tags)
+
+
+def registered(wanted: str | None = None) -> Iterator[Registered]:
+    """All versions of all models or of one, newest first."""
+    client = open_store()
+    names = sorted(model.name for model in client.search_registered_models(max_results=1000))
+    if wanted is not None and wanted not in names:
+        raise BadInputError(f"no model {wanted} is registered: there are {', '.join(names) or 'none yet'}")
+    for name in names if wanted is None else [wanted]:
+        aliases = versions(name)
+        found = client.search_model_versions(f"name = '{name}'")
+        for version in sorted(found, key=lambda version: -int(version.version)):
+            yield _described(client, version, aliases)
+
+
+def promote(name: str, version: int) -> None:
+    """Let a version be the champion; the one before it is remembered."""
+    client = open_store()
+    try:
+        client.get_model_version(name, str(version))
+    except MlflowException as error:
+        raise BadInputError(
+            f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models'"
+        ) from None
+    before = versions(name)
+    if before.get(CHAMPION) == version:
+        return
+    # First what is needed to go back, then the alias: killed in between, the champion is still the old one.
+    client.set_model_version_tag(name, str(version), _REPLACED, str(before.get(CHAMPION, "")))
+    client.set_registered_model_alias(name, CHAMPION, str(version))
+    if before.get(CHALLENGER) == version:
+        client.delete_registered_model_alias(name, CHALLENGER)
+
+
+def roll_back(name: str) -> tuple[int, int]:
+    """Let the version before be champion again, and the present one a challenger; both numbers, the new first."""
+    now = versions(name).get(CHAMPION)
+    if now is None:
+        raise BadInputError(f"{name} has no champion: see 'perf-assets models'")
+    before = tags_of(name, now).get(_REPLACED)
+    if not before:
+        raise BadInputError(f"{name} version {now} replaced no other: name one with 'perf-assets promote'")
+    client = open_store()
+    # As a challenger it is known as tried: the same data is not adapted to and promoted again.
+    client.set_registered_model_alias(name, CHALLENGER, str(now))
+    client.set_registered_model_alias(name, CHAMPION, before)
+    return int(before), now
+
+
+def _described(client: MlflowClient, version: ModelVersion, aliases: dict[str, int]) -> Registered:
+    number = int(version.version)
+    try:
+        metrics = dict(client.get_run(version.run_id).data.metrics) if version.run_id else {}
+    except MlflowException:
+        # Its run was deleted; the version is still there.
+        metrics = {}
+    return Registered(
+        version.name,
+        number,
+        tuple(sorted(alias for alias, pointed in aliases.items() if pointed == number)),
+        datetime.fromtimestamp(version.creation_timestamp / 1000, UTC),
+        dict(version.tags),
+        metrics,
+    )
