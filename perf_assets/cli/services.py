@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -17,6 +17,8 @@ from perf_assets.core.errors import BadInputError
 
 _STOP_SECONDS = 15.0
 _SHOWN_LOG_LINES = 15
+_MOST_RESTARTS = 3
+_RESTART_WINDOW_SECONDS = 600.0
 
 
 @dataclass
@@ -24,9 +26,29 @@ class Service:
     """One running child with all that it started."""
 
     name: str
-    process: "subprocess.Popen[bytes]"
+    command: Sequence[str]
     log: Path
+    environment: Mapping[str, str]
     is_ready: Callable[[], bool]
+    process: "subprocess.Popen[bytes]" = field(init=False)
+    ended_at: list[float] = field(default_factory=list)
+    """When it ended by itself, on a clock that only goes forward."""
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Start the child in a session of its own, so that it and its children can be stopped together."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab" if self.ended_at else "wb") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+            )
 
     def check_alive(self) -> None:
         """Raise with the end of its log if it has ended."""
@@ -36,22 +58,17 @@ class Service:
             tail = " | ".join(lines[-_SHOWN_LOG_LINES:])
             raise BadInputError(f"{self.name} ended with code {code}; its log {self.log} ends: {tail}")
 
-
-def start(
-    name: str, command: Sequence[str], log: Path, environment: Mapping[str, str], is_ready: Callable[[], bool]
-) -> Service:
-    """Start a child in a session of its own, so that it and its children can be stopped together."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
-    return Service(name, process, log, is_ready)
+    def revive(self) -> str | None:
+        """Start it again if it has ended, and say so; raise if it ends again and again."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        now = time.monotonic()
+        self.ended_at = [*(moment for moment in self.ended_at if now - moment < _RESTART_WINDOW_SECONDS), now]
+        if len(self.ended_at) > _MOST_RESTARTS:
+            self.check_alive()
+        self.start()
+        return f"{self.name} ended with code {code} and was started again; see {self.log}"
 
 
 def wait_until_ready(services: Sequence[Service], timeout_seconds: float) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.output import say
-from perf_assets.cli.services import Service, answers, free_port, start, stop, wait_until_ready
+from perf_assets.cli.services import Service, answers, free_port, stop, wait_until_ready
 from perf_assets.core.errors import BusyError
 from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.storage.files import exclusive
@@ -40,7 +40,9 @@ def command(port: int, mlflow_port: int) -> None:
             say("Press Ctrl-C to stop.")
             while not stopped.wait(1.0):
                 for service in services:
-                    service.check_alive()
+                    revived = service.revive()
+                    if revived is not None:
+                        say(revived)
         finally:
             say("Stopping.")
             stop(services)
@@ -58,9 +60,12 @@ def _only_one(home: Path) -> Iterator[None]:
 
 
 def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
+    from perf_assets.defs.dead_runs import end_dead_runs
+    from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
     from perf_assets.defs.runs import daemon_is_alive, open_instance
 
     instance = open_instance()
+    end_dead_runs(instance)
     lake = lake_root()
     (lake / "mlflow").mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent
@@ -69,12 +74,14 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     environment = {
         "DAGSTER_HOME": str(home),
         "PERF_ASSETS_LAKE": str(lake),
+        DAGSTER_URL: f"http://{here}:{port}",
+        MLFLOW_URL: f"http://{here}:{mlflow_port}",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
     def service(name: str, command: list[str], is_ready: Callable[[], bool]) -> Service:
         program = str(programs / command[0])
-        return start(name, [program, *command[1:]], home / "service_logs" / f"{name}.log", environment, is_ready)
+        return Service(name, [program, *command[1:]], home / "service_logs" / f"{name}.log", environment, is_ready)
 
     return [
         service(
