@@ -19,7 +19,9 @@ VERDICTS = Table(
         Column("reason", Type.TEXT, "Why, for people"),
         Column("shots", Type.INTEGER, "Runs on the machine that it was fitted to", unit="count", minimum=0),
         Column("held_out_count", Type.INTEGER, "Held-out runs that it was judged on", unit="count", minimum=0),
-        Column("mape_ratio", Type.REAL, "Mean |predicted / true - 1| on them", unit="ratio", nullable=True, minimum=0.0),
+        Column(
+            "mape_ratio", Type.REAL, "Mean |predicted / true - 1| on them", unit="ratio", nullable=True, minimum=0.0
+        ),
         Column("log_rmse", Type.REAL, "Root mean square of log(predicted / true)", nullable=True, minimum=0.0),
         Column("champion_version", Type.INTEGER, "Champion at that time", nullable=True, minimum=1),
         Column("champion_log_rmse", Type.REAL, "The champion's on the same runs", nullable=True, minimum=0.0),
