@@ -9,11 +9,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from perf_assets.reports.summary import error
 
+_MARKDOWN = ".md.jinja"
+
 
 def template(name: str, **filters: Callable[..., Any]) -> Template:
-    """A template of this folder, with further filters; what the data hold is text, never HTML."""
+    """A template of this folder, with further filters; in HTML, what the data hold is text, never markup."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=not name.endswith(_MARKDOWN),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters |= {"error": error, "utc": utc, **filters}
     return environment.get_template(name)

@@ -138,24 +138,24 @@ def verdicts(decision: str = CHALLENGER, *, has_drifted: bool = True) -> pd.Data
     """Three models: the first with too few runs to judge, the second a champion, the last one as asked."""
     shared = {"machine": "dane", "threshold_ratio": 1.0, "is_simulated": True}
     first = shared | {
-        "version": 1,
+        "version": 2,
         "judged_at": pd.Timestamp("2026-11-01T08:30Z"),
         "decision": PROMOTED,
-        "reason": "it is the first",
+        "reason": "the first that was judged",
         "shots": 3,
         "held_out_count": 0,
         "has_drifted": False,
         **dict.fromkeys(("new_runs_count", "outside_count", "allowed_count"), 0),
     }
     second = first | {
-        "version": 2,
+        "version": 3,
         "judged_at": pd.Timestamp("2026-11-08T09:00Z"),
-        "reason": "smaller error than version 1",
+        "reason": "smaller error than version 2",
         "shots": 40,
         "held_out_count": 40,
         "mape_ratio": 0.101,
         "log_rmse": 0.11,
-        "champion_version": 1,
+        "champion_version": 2,
         "champion_log_rmse": 0.2,
         "target_only_mape_ratio": 4.0,
         "target_only_log_rmse": 4.4,
@@ -165,12 +165,12 @@ def verdicts(decision: str = CHALLENGER, *, has_drifted: bool = True) -> pd.Data
         "allowed_count": 8,
     }
     third = second | {
-        "version": 3,
+        "version": 4,
         "judged_at": pd.Timestamp("2026-11-15T09:00Z"),
         "decision": decision,
-        "reason": "its error is 1.31 times that of version 2",
+        "reason": "its error is 1.31 times that of version 3",
         "shots": 60,
-        "champion_version": 2,
+        "champion_version": 3,
         "log_rmse": 0.15,
         "champion_log_rmse": 0.131,
         "new_runs_count": 20,
