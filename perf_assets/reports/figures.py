@@ -17,13 +17,15 @@ _PALETTE = (
     *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22", "#111111"),
     *("#000080", "#7fd67f", "#f2a6a6", "#c5a3e8", "#006d5b", "#ffbf00", "#9a9a9a", "#800000", "#66b3ff", "#5c5c00"),
 )
-_GREY = "#9aa5b1"
-_BLUE = "#2563a8"
-_ORANGE = "#d9731a"
+GREY = "#9aa5b1"
+BLUE = "#2563a8"
+ORANGE = "#d9731a"
 _ROOM = 0.5
 """For the text beside the longest bar, as a part of its length."""
 _WIDE_RANGE = 8.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
+MOST_MAPE = 10.0
+"""End of an axis of errors, unless the product is above it: what lies beyond would flatten the rest."""
 
 
 def trees_by_scenario(scores: pd.DataFrame, target: Target) -> Figure:
@@ -44,7 +46,7 @@ def trees_by_scenario(scores: pd.DataFrame, target: Target) -> Figure:
                 100 * values["mape"],
                 width,
                 yerr=100 * values["spread"].where(values["seeds"] > 1),
-                color=(_GREY, _BLUE, _ORANGE)[number],
+                color=(GREY, BLUE, ORANGE)[number],
                 label=describe(name),
                 error_kw={"elinewidth": 1, "capsize": 2},
             )
@@ -54,7 +56,7 @@ def trees_by_scenario(scores: pd.DataFrame, target: Target) -> Figure:
         _percent_axis(axes, "y", here)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(inputs), frameon=False)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, target: Target) -> Figure:
@@ -75,7 +77,7 @@ def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, ta
             100 * here["mape"],
             0.7,
             xerr=100 * here["spread"].where(here["seeds"] > 1),
-            color=[_ORANGE if value == best else _BLUE for value in here["mape"]],
+            color=[ORANGE if value == best else BLUE for value in here["mape"]],
             error_kw={"elinewidth": 1, "capsize": 2, "ecolor": "#333333"},
         )
         axes.plot(100 * here["median"], range(len(methods)), "o", color="white", markeredgecolor="black", ms=4)
@@ -95,7 +97,7 @@ def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, ta
     notes += [f"† fewer seeds: {found['seeds'].min()}"] if found["seeds"].min() < most_seeds else []
     notes += [f"trees: {TREES[name]}" for name in sorted(trees)]
     figure.supxlabel("; ".join(notes), size=8)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def behaves_like(rows: pd.DataFrame, target: Target, kernels_shown: int = 8) -> Figure:
@@ -108,7 +110,7 @@ def behaves_like(rows: pd.DataFrame, target: Target, kernels_shown: int = 8) -> 
     grid = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
     for axes, app in zip(grid, apps, strict=False):
         top = means[app].nlargest(kernels_shown)[::-1]
-        axes.barh(range(len(top)), 100 * top.to_numpy(), color=_BLUE)
+        axes.barh(range(len(top)), 100 * top.to_numpy(), color=BLUE)
         axes.set_yticks(range(len(top)), [str(kernel) for kernel in top.index], size=7)
         axes.set_title(f"{app} behaves like …", size=10)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
@@ -116,22 +118,30 @@ def behaves_like(rows: pd.DataFrame, target: Target, kernels_shown: int = 8) -> 
     for axes in grid[len(apps) :]:
         axes.set_axis_off()
     figure.supxlabel("share of attention, mean over runs and source machines", size=8)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def _percent_axis(axes: Axes, which: str, found: pd.DataFrame, *, room_for_text: bool = False) -> None:
-    """Percentages; logarithmic where values differ widely, and then from below the smallest."""
+    """Percentages from below the smallest mean or median to above the largest, with its spread."""
     low = 100 * found[["mape", "median"]].min().min()
     high = 100 * max((found["mape"] + found["spread"]).max(), found["median"].max())
+    percent_axis(axes, which, low, high, room=_ROOM if room_for_text else 0.1)
+
+
+def percent_axis(axes: Axes, which: str, low: float, high: float, *, room: float) -> None:
+    """Percentages; logarithmic where values differ widely, and then from below the smallest.
+
+    The room beyond the largest is a part of the length of the axis.
+    """
     axis = axes.xaxis if which == "x" else axes.yaxis
     if high > _WIDE_RANGE * low > 0:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         axis.set_major_locator(LogLocator(10, numticks=4))
         start = low / 2
-        limits = (start, high * ((high / start) ** _ROOM if room_for_text else 1.3))
+        limits = (start, high * max((high / start) ** room, 1.3))
     else:
         axis.set_major_locator(MaxNLocator(3 if which == "x" else 6))
-        limits = (0.0, high * (1 + _ROOM if room_for_text else 1.1))
+        limits = (0.0, high * (1 + room))
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}%" if value >= 1 else f"{value:g}%"))
     axis.set_minor_formatter(NullFormatter())
@@ -140,7 +150,8 @@ def _percent_axis(axes: Axes, which: str, found: pd.DataFrame, *, room_for_text:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _written(figure: Figure, target: Target) -> Figure:
+def written(figure: Figure, target: Target) -> Figure:
+    """The figure, stored as PNG."""
     figure.savefig(target, dpi=130, format="png")
     return figure
 

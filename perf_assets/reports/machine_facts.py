@@ -43,5 +43,7 @@ class MachineFacts:
     """YAML for the site's counter catalogue; empty where there is nothing to propose."""
     next_runs: pd.DataFrame
     """seen_as, rank, configuration, app, error_before_ratio, error_after_ratio, node_hours."""
+    verdicts: pd.DataFrame
+    """Rows of `eval_target__verdicts` of this machine, newest last."""
     missing: dict[str, str]
     """Why a part is not there, by its name here."""

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from perf_assets.reports.figures import Target, colours
+from perf_assets.reports.figures import MOST_MAPE, Target, colours, written
 from perf_assets.reports.machine_numbers import (
     GAIN_SHOTS,
     METHODS,
@@ -24,11 +24,8 @@ GOAL = (0.85, 0.95)
 """Coverage that an interval of nominally 90% should have."""
 MOST_COUNTERS = 60
 """Of each side of a heat map: more could not be read."""
-_DPI = 130
 _WIDE_RANGE = 8.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
-_MOST_MAPE = 10.0
-"""End of the axis of errors, unless the product is above it: what lies beyond would flatten the rest."""
 _NAME_LENGTH = 34
 _FACTORS = [factor * 10.0**power for power in range(-4, 10) for factor in (1, 2, 5)]
 
@@ -44,7 +41,7 @@ def learning_curve(curve: pd.DataFrame, target: Target) -> Figure:
     _legend(figure, panels[0][0])
     note = f"runs on the target (shots); lines: median, bands: lowest to highest of {_seeds(found)}; {origin(curve)}"
     figure.supxlabel(note, size=8)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def calibration(curve: pd.DataFrame, target: Target) -> Figure:
@@ -61,7 +58,7 @@ def calibration(curve: pd.DataFrame, target: Target) -> Figure:
     _legend(figure, panels[0][0])
     note = f"runs on the target (shots); lines: mean, bands: lowest to highest of {_seeds(found)}; {origin(curve)}"
     figure.supxlabel(note, size=8)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def alignment_heat_map(weights: pd.DataFrame, target: Target) -> Figure:
@@ -97,7 +94,7 @@ def alignment_heat_map(weights: pd.DataFrame, target: Target) -> Figure:
     bar = figure.colorbar(image, ax=axes, fraction=0.03, pad=0.02)
     bar.set_label("weight", size=8)
     bar.ax.tick_params(labelsize=7)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
@@ -127,7 +124,7 @@ def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
         f"Severity against gain at {GAIN_SHOTS} shots, {len(found)} pairs: rank correlation {said} ({origin(matrix)})",
         size=10,
     )
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def _panels(found: pd.DataFrame, height: float) -> tuple[Figure, list[tuple[Axes, tuple[str, pd.DataFrame]]]]:
@@ -176,7 +173,7 @@ def _lines(axes: Axes, here: pd.DataFrame, middle: str) -> None:
 def _error_axis(axes: Axes, here: pd.DataFrame) -> None:
     """Percentages; logarithmic where values differ widely; what is far beyond the product is cut off, and said."""
     product = here.loc[here["method"] == PRODUCT, "highest"].max()
-    end = max(_MOST_MAPE, 1.3 * product) if product == product else _MOST_MAPE
+    end = max(MOST_MAPE, 1.3 * product) if product == product else MOST_MAPE
     low, high = here["lowest"].min(), here["highest"].max()
     if high > _WIDE_RANGE * low > 0:
         axes.set_yscale("log")
@@ -216,8 +213,3 @@ def _short(name: str) -> str:
     half = (_NAME_LENGTH - 1) // 2
     shown = name if len(name) <= _NAME_LENGTH else f"{name[:half]}…{name[-half:]}"
     return shown.replace("$", r"\$")  # Not the start of a formula.
-
-
-def _written(figure: Figure, target: Target) -> Figure:
-    figure.savefig(target, dpi=_DPI, format="png")
-    return figure

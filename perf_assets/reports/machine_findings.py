@@ -14,17 +14,17 @@ from perf_assets.reports.machine_numbers import (
     over_seeds,
     own_views,
 )
-from perf_assets.reports.summary import percent
+from perf_assets.reports.machine_verdicts import verdict_findings, verdicts_of
+from perf_assets.reports.summary import WORTHLESS, error
 from perf_assets.reports.xamm_findings import Finding
 
-_WORTHLESS = 100.0
-"""Errors above this ratio are all the same to a reader."""
 _STABLE = 0.8
 
 
 def machine_findings(facts: MachineFacts) -> list[Finding]:
     """Findings on the parts that are there."""
-    found = [_chosen(view, here) for view, here in by_view(facts.candidates)]
+    found: list[Finding | None] = [*verdict_findings(verdicts_of(facts.verdicts))]
+    found += [chosen_finding(view, here) for view, here in by_view(facts.candidates)]
     if not facts.curve.empty:
         found += _curves(over_seeds(facts.curve, "mape_ratio"))
         found += _coverages(over_seeds(facts.curve, "coverage_90_ratio"))
@@ -33,13 +33,6 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
     found += [] if facts.alignment.empty else [_aligned(facts.alignment, facts.alignment_source)]
     found += [_plan(view, here) for view, here in by_view(facts.next_runs)]
     return [finding for finding in found if finding is not None]
-
-
-def error(ratio: float) -> str:
-    """An error as a percentage; all that is beyond use reads the same."""
-    if ratio != ratio:
-        return "not known"
-    return percent(ratio) if ratio < _WORTHLESS else f">{_WORTHLESS:,.0%}"
 
 
 def severity_finding(severity: Severity) -> Finding:
@@ -59,7 +52,7 @@ def severity_finding(severity: Severity) -> Finding:
     )
 
 
-def _chosen(view: str, here: pd.DataFrame) -> Finding | None:
+def chosen_finding(view: str, here: pd.DataFrame) -> Finding | None:
     """The chosen model of a view beside the best baseline, on the same held-out shots."""
     chosen = here[here["is_chosen"]]
     if chosen.empty:
@@ -88,8 +81,8 @@ def _chosen(view: str, here: pd.DataFrame) -> Finding | None:
 
 def _against(ours: float, theirs: float) -> str:
     factor = theirs / ours if ours > 0 else np.inf
-    if not np.isfinite(factor) or factor > _WORTHLESS:
-        return f"more than {_WORTHLESS:.0f} times smaller than that of"
+    if not np.isfinite(factor) or factor > WORTHLESS:
+        return f"more than {WORTHLESS:.0f} times smaller than that of"
     if f"{factor:.1f}" == "1.0":
         return "about the same as that of"
     return f"{factor:.1f} times smaller than that of" if factor > 1 else f"{1 / factor:.1f} times larger than that of"

@@ -1,5 +1,7 @@
 """Scores of transfer in numbers and names: methods, medians with their spread over seeds, gains, nearest machines."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -43,6 +45,25 @@ def by_view(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [] if rows.empty else [(str(name), here) for name, here in rows.groupby("seen_as", sort=False)]
 
 
+def candidate_tables(candidates: pd.DataFrame) -> list[dict[str, Any]]:
+    """A table per view, the smallest log error first, each error relative to that of the best baseline."""
+    tables = []
+    for view, here in by_view(candidates):
+        is_base = here["method"].map(is_baseline).astype(bool)
+        rows = here.assign(
+            is_baseline=is_base, to_baseline=here["mape_ratio"] / here.loc[is_base, "mape_ratio"].min()
+        ).sort_values("log_rmse", kind="stable")
+        tables.append(
+            {"view": view, "source": here["source"].iloc[0], "shots": here["shots"].iloc[0], "rows": records(rows)}
+        )
+    return tables
+
+
+def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows by names of columns."""
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
+
+
 def over_seeds(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     """A row per target, source, method and number of shots: `median`, `mean`, `lowest`, `highest` and `seeds`."""
     known = scores.dropna(subset=[column])
@@ -75,6 +96,19 @@ def rank_correlation(first: "pd.Series[float]", second: "pd.Series[float]") -> f
     if len(first) < 3 or first.nunique() < 2 or second.nunique() < 2:
         return None
     return float(first.rank().corr(second.rank()))
+
+
+def times(ratio: float) -> str:
+    """A factor as people write it."""
+    if ratio != ratio:
+        return "\N{EN DASH}"
+    said = f"{ratio:.2f}" if ratio < 1000 else ">1,000"
+    return ("<0.01" if 0 < ratio < 0.01 else said) + "\N{MULTIPLICATION SIGN}"
+
+
+def digits(log_error: float) -> str:
+    """A log error to three places."""
+    return "\N{EN DASH}" if log_error != log_error else f"{log_error:.3f}"
 
 
 def own_views(amms: pd.DataFrame, machine: str) -> list[str]:

@@ -3,27 +3,30 @@
 import io
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from perf_assets.reports import machine_figures, maps
 from perf_assets.reports.figures import Target
 from perf_assets.reports.inline import data_uri
 from perf_assets.reports.machine_facts import MachineFacts
-from perf_assets.reports.machine_findings import error, machine_findings, severity_finding
+from perf_assets.reports.machine_findings import machine_findings, severity_finding
 from perf_assets.reports.machine_numbers import (
     by_view,
+    candidate_tables,
+    digits,
     distances,
-    is_baseline,
     method_name,
     methods_of,
     over_seeds,
     own_views,
+    records,
+    times,
 )
+from perf_assets.reports.machine_verdicts import drift_finding, verdicts_of
+from perf_assets.reports.page import template
 
 Draw = Callable[[pd.DataFrame, Target], Figure]
 _TEMPLATE = "machine.html.jinja"
@@ -35,11 +38,9 @@ _NO_REASON = "Not there; no reason was given."
 
 def machine_page(facts: MachineFacts) -> str:
     """The page from the tables of a machine; a part that is not there shows its reason."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"error": error, "method": method_name}
-    return environment.get_template(_TEMPLATE).render(
+    verdicts = verdicts_of(facts.verdicts)
+    page = template(_TEMPLATE, method=method_name, times=times, digits=digits)
+    return page.render(
         machine=facts.machine,
         is_simulated=facts.is_simulated,
         registered_as=facts.registered_as,
@@ -49,13 +50,15 @@ def machine_page(facts: MachineFacts) -> str:
         reference=facts.alignment_source,
         severity=facts.severity,
         severity_words="" if facts.severity is None else severity_finding(facts.severity),
-        candidates=_candidates(facts.candidates),
+        candidates=candidate_tables(facts.candidates),
         curve=_scores(facts.curve, "mape_ratio", "median", machine_figures.learning_curve),
         coverage=_scores(facts.curve, "coverage_90_ratio", "mean", machine_figures.calibration),
         alignment=_alignment(facts),
         heat_map=_heat_map(facts),
-        next_runs=[(view, _records(here.sort_values("rank"))) for view, here in by_view(facts.next_runs)],
+        next_runs=[(view, records(here.sort_values("rank"))) for view, here in by_view(facts.next_runs)],
         views_without=_views_without(facts),
+        verdicts=verdicts[::-1],
+        drift=drift_finding(verdicts),
         why=lambda part: facts.missing.get(part) or _NO_REASON,
     )
 
@@ -87,20 +90,6 @@ def _vectors(amms: pd.DataFrame, own: list[str], target: Target) -> Figure:
     return figure
 
 
-def _candidates(candidates: pd.DataFrame) -> list[dict[str, Any]]:
-    """A table per view, the smallest log error first, each error relative to that of the best baseline."""
-    tables = []
-    for view, here in by_view(candidates):
-        is_base = here["method"].map(is_baseline).astype(bool)
-        rows = here.assign(
-            is_baseline=is_base, to_baseline=here["mape_ratio"] / here.loc[is_base, "mape_ratio"].min()
-        ).sort_values("log_rmse", kind="stable")
-        tables.append(
-            {"view": view, "source": here["source"].iloc[0], "shots": here["shots"].iloc[0], "rows": _records(rows)}
-        )
-    return tables
-
-
 def _scores(curve: pd.DataFrame, column: str, middle: str, draw: Draw) -> dict[str, Any] | None:
     """The picture, and a table per target: methods x numbers of shots."""
     found = over_seeds(curve, column) if not curve.empty else curve
@@ -110,7 +99,7 @@ def _scores(curve: pd.DataFrame, column: str, middle: str, draw: Draw) -> dict[s
     for (target, source), here in found.groupby(["target", "source"], sort=False):
         best = here.groupby("shots")[middle].min().to_dict()
         rows: dict[str, dict[int, dict[str, Any]]] = {method: {} for method in methods_of(here)}
-        for cell in _records(here):
+        for cell in records(here):
             cell |= {"middle": cell[middle], "is_best": cell[middle] == best[cell["shots"]]}
             rows[cell["method"]][cell["shots"]] = cell
         tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
@@ -122,7 +111,7 @@ def _alignment(facts: MachineFacts) -> dict[str, Any] | None:
         return None
     return {
         "source": facts.alignment_source,
-        "rows": _records(facts.alignment.head(_CORRESPONDENCES)),
+        "rows": records(facts.alignment.head(_CORRESPONDENCES)),
         "count": len(facts.alignment),
         "proposal": facts.catalogue_proposal,
     }
@@ -147,7 +136,3 @@ def _views_without(facts: MachineFacts) -> dict[str, list[str]]:
     }
     every = dict.fromkeys([*own_views(facts.amms, facts.machine), *(name for names in seen.values() for name in names)])
     return {part: [str(name) for name in every if name not in seen.get(part, every)] for part in columns}
-
-
-def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]

@@ -8,6 +8,8 @@ from perf_assets.reports.names import describe
 
 ALL = "all"
 SCENARIOS = ("CPU->CPU", "CPU->GPU", "GPU->CPU", "GPU->GPU")
+WORTHLESS = 100.0
+"""Errors above this ratio are all the same to a reader."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,13 @@ def percent(ratio: float, *, signed: bool = False) -> str:
     """0.123 as 12.3%, 12.3 as 1,230%."""
     digits = 1 if abs(ratio) < 1 else 0
     return f"{100 * ratio:{'+' if signed else ''},.{digits}f}%".replace("-", "\N{MINUS SIGN}")
+
+
+def error(ratio: float) -> str:
+    """An error as a percentage; all that is beyond use reads the same."""
+    if ratio != ratio:
+        return "not known"
+    return percent(ratio) if ratio < WORTHLESS else f">{WORTHLESS:,.0%}"
 
 
 def markdown(scores: pd.DataFrame, experiment: str, protocol: str) -> str:

@@ -3,15 +3,14 @@
 import io
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from perf_assets.reports import figures, maps
 from perf_assets.reports.inline import data_uri
 from perf_assets.reports.names import PROTOCOLS, describe, full_name
+from perf_assets.reports.page import template
 from perf_assets.reports.summary import ALL, arrow, over_seeds, percent, scenarios
 from perf_assets.reports.xamm_findings import EMBEDDINGS, INPUTS, MACHINES, OPTIONS, beside_the_paper, findings
 
@@ -28,11 +27,8 @@ _SECTIONS = (
 
 def xamm_page(scores: pd.DataFrame, embeddings: pd.DataFrame) -> str:
     """The page from the rows of `eval_xamm__scores` and `eval_xamm__embeddings`."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"arrow": arrow, "percent": percent, "signed": lambda ratio: percent(ratio, signed=True)}
-    return environment.get_template(_TEMPLATE).render(
+    page = template(_TEMPLATE, arrow=arrow, percent=percent, signed=partial(percent, signed=True))
+    return page.render(
         origin=origin(scores),
         seeds=scores["seed"].nunique(),
         applications=sorted(scores.loc[scores["protocol"] == "loao", "held_out"].unique()),

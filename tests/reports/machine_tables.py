@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED
 from perf_assets.reports.machine_facts import MachineFacts, Severity
 
 VIEWS = ("dane", "dane (host)")
@@ -133,6 +134,53 @@ def next_runs() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def verdicts(decision: str = CHALLENGER, *, has_drifted: bool = True) -> pd.DataFrame:
+    """Three models: the first with too few runs to judge, the second a champion, the last one as asked."""
+    shared = {"machine": "dane", "threshold_ratio": 1.0, "is_simulated": True}
+    first = shared | {
+        "version": 2,
+        "judged_at": pd.Timestamp("2026-11-01T08:30Z"),
+        "decision": PROMOTED,
+        "reason": "the first that was judged",
+        "shots": 3,
+        "held_out_count": 0,
+        "has_drifted": False,
+        **dict.fromkeys(("new_runs_count", "outside_count", "allowed_count"), 0),
+    }
+    second = first | {
+        "version": 3,
+        "judged_at": pd.Timestamp("2026-11-08T09:00Z"),
+        "reason": "smaller error than version 2",
+        "shots": 40,
+        "held_out_count": 40,
+        "mape_ratio": 0.101,
+        "log_rmse": 0.11,
+        "champion_version": 2,
+        "champion_log_rmse": 0.2,
+        "target_only_mape_ratio": 4.0,
+        "target_only_log_rmse": 4.4,
+        "severity_ratio": 0.283,
+        "new_runs_count": 37,
+        "outside_count": 4,
+        "allowed_count": 8,
+    }
+    third = second | {
+        "version": 4,
+        "judged_at": pd.Timestamp("2026-11-15T09:00Z"),
+        "decision": decision,
+        "reason": "its error is 1.31 times that of version 3",
+        "shots": 60,
+        "champion_version": 3,
+        "log_rmse": 0.15,
+        "champion_log_rmse": 0.131,
+        "new_runs_count": 20,
+        "has_drifted": has_drifted,
+        "outside_count": 11 if has_drifted else 3,
+        "allowed_count": 5,
+    }
+    return pd.DataFrame([first, second, third])
+
+
 def full(counters: tuple[int, int] = (40, 52)) -> MachineFacts:
     """Everything is there."""
     whole = weights(*counters)
@@ -149,6 +197,7 @@ def full(counters: tuple[int, int] = (40, 52)) -> MachineFacts:
         alignment_source="quartz",
         catalogue_proposal="version: 1\nformulas:\n- quantity: l2_misses\n  counters: {L2_RQSTS: 1.0}\n",
         next_runs=next_runs(),
+        verdicts=verdicts(),
         missing={},
     )
 

@@ -1,0 +1,127 @@
+"""What all pages have in common: people can read them, by eye in light and in dark, by ear and by keyboard."""
+
+import itertools
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from perf_assets.reports import page as page_module
+from perf_assets.reports.fleet_page import fleet_page
+from perf_assets.reports.machine_page import machine_page
+from perf_assets.reports.xamm_report import xamm_page
+from tests.reports import machine_tables
+from tests.reports.fleets import every_state
+from tests.reports.tables import embeddings, scores
+
+FOLDER = Path(page_module.__file__).parent
+TEXT_ON = {
+    "ground": ("ink", "soft", "link"),
+    "paper": ("ink", "soft", "link", "good", "bad"),
+    "shade": ("ink", "soft"),
+    "ours": ("ink", "soft", "link"),
+    "good-paper": ("good",),
+    "warn-paper": ("warn",),
+    "bad-paper": ("bad", "ink"),
+}
+"""Colours of text by what they stand on."""
+LEAST_CONTRAST = 4.5
+"""WCAG 2, level AA, for text of ordinary size."""
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+@pytest.fixture(scope="module", params=["fleet", "machine", "xamm"])
+def page(request: pytest.FixtureRequest) -> str:
+    if request.param == "fleet":
+        return fleet_page(every_state())
+    return (
+        machine_page(machine_tables.full((6, 8))) if request.param == "machine" else xamm_page(scores(), embeddings())
+    )
+
+
+class Nesting(HTMLParser):
+    """Whether elements are closed in the order in which they were opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"{tag} at {self.getpos()}")
+
+
+def test_elements_are_nested(page: str) -> None:
+    nesting = Nesting()
+    nesting.feed(page)
+    assert not nesting.wrong
+    assert not nesting.open
+
+
+def test_one_style_for_all_pages(page: str) -> None:
+    base = (FOLDER / "page.html.jinja").read_text()
+    assert base.split("<style>")[1].split("{% block")[0].rstrip() in page
+    others = [file for file in FOLDER.glob("*.html.jinja") if file.name != "page.html.jinja"]
+    assert [file.name for file in others if "<style" in file.read_text() or "<html" in file.read_text()] == []
+
+
+def test_tables_have_captions_and_heads_with_a_scope(page: str) -> None:
+    tables = re.findall(r"<table>.+?</table>", page, flags=re.DOTALL)
+    assert tables
+    for table in tables:
+        assert re.match(r"<table>\s*<caption>[^<]+</caption>", table)
+        assert '<th scope="row"' in table
+    assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", page))
+    assert page.count('<div class="scroll" tabindex="0" role="region" aria-label="') == len(tables)
+
+
+def test_links_inside_of_the_page_lead_somewhere(page: str) -> None:
+    assert '<html lang="en">' in page
+    targets = re.findall(r'href="#([^"]*)"', page)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert re.search(r'<body>\s*<a class="skip" href="#', page)
+    assert set(targets) <= set(ids)
+    assert len(ids) == len(set(ids))
+
+
+def test_headings_skip_no_level_and_pictures_have_words(page: str) -> None:
+    levels = [int(level) for level in re.findall(r"<h([1-6])>", page)]
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert all(re.search(r'alt="[^"]{10,}"', image) for image in re.findall(r"<img[^>]+>", page))
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_has_enough_contrast(mode: str) -> None:
+    parts = (FOLDER / "page.html.jinja").read_text().split("prefers-color-scheme: dark")
+    found = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", parts[mode == "dark"]))
+    too_low = {
+        (below, above): contrast(found[below], found[above])
+        for below, texts in TEXT_ON.items()
+        for above in texts
+        if contrast(found[below], found[above]) < LEAST_CONTRAST
+    }
+    assert not too_low
+
+
+def contrast(first: str, second: str) -> float:
+    """WCAG's ratio of luminances, from 1 to 21."""
+    low, high = sorted(map(luminance, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
