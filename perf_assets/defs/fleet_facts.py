@@ -76,7 +76,8 @@ def _state(
         "runs_count": int(known.get("runs", 0)),
         "kernels_count": int(known.get("kernels", 0)),
         "last_landed_at": last,
-        "is_fresh": last is not None and datetime.now(UTC) - last <= limit,
+        # What is simulated does not age.
+        "is_fresh": bool(known.get("is_simulated")) or (last is not None and datetime.now(UTC) - last <= limit),
         "quarantined": MachineRecord(lake.lake().record, machine).refusals(),
         "waiting_count": pending(lake.lake(), machine).new_count,
         "champion": champion,

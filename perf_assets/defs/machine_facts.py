@@ -7,10 +7,11 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
+from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.adaptation import reference_machine
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.amm_files import of_one_encoder
-from perf_assets.storage.results import stored
+from perf_assets.storage.results import rows_of, stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         aligned = _aligned(lake, adapted)
     except BadInputError as error:
         missing["alignment"] = missing["severity"] = str(error)
+    verdicts = rows_of(lake.lake(), VERDICTS, machine)
     candidates = candidate_table(adapted)
     if candidates.empty:
         missing["candidates"] = f"{machine} has too few runs to choose on"
@@ -75,6 +77,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         reference_machine(adapted),
         aligned.proposal if aligned else "",
         plan,
+        nothing if verdicts is None else verdicts,
         missing,
     )
 

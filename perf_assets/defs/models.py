@@ -200,7 +200,7 @@ def train_source_models(
     encoder = AmmEncoder.load(lake.lake().models / _ENCODER_FILE)
     trained = train_source(samples, encoder.options, config.seed, context.log.info)
     provenance = lake.provenance() | {"seed": str(config.seed), "encoder_version": encoder.version}
-    provenance |= {"dagster_run_id": context.run_id, "dagster_run": run_link(context.run_id)}
+    provenance |= {"dagster_run_id": context.run.run_id, "dagster_run": run_link(context.run.run_id)}
     scores = data_uri(lambda target: source_scores(trained.scores, target))
     data_version = digest_of(f"{samples.digest} {encoder.version} {config.seed}".encode())
     for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):

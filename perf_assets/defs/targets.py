@@ -75,9 +75,10 @@ def adapt_machine(
                 yield _registered(machine, kept, inputs.digest, {"is_kept": True})
                 return
             adapted = adapt(machine_samples(lake, machine, inputs.pool), machine, config.seed, context.log.info)
-            tags = provenance(lake, inputs, context.run_id)
-            files, metadata = papers(adapted, tags)
-            version = register_target(adapted, lake.formulas(reference_machine(adapted)), tags, files)
+            tags = provenance(lake, inputs, context.run.run_id)
+            formulas = lake.formulas(reference_machine(adapted))
+            files, metadata = papers(adapted, formulas, tags)
+            version = register_target(adapted, formulas, tags, files)
     except BadInputError as error:
         context.log.warning(f"no target model of {machine}: {error}")
         context.log_event(dg.AssetObservation(ADAPTED, partition=machine, metadata={NOT_MADE: str(error)}))

@@ -3,45 +3,16 @@
 import os
 import shutil
 import signal
-import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import psutil
 import pytest
 
 from tests.defs.conftest import land_perf_stat
-from tests.integration.conftest import PROGRAM, Installation
+from tests.integration.conftest import Installation, Up
 
 pytestmark = pytest.mark.integration
-
-
-@dataclass
-class Up:
-    process: "subprocess.Popen[str]"
-    dagster: str
-    mlflow: str
-
-
-@pytest.fixture
-def up(installation: Installation) -> Iterator[Up]:
-    process = subprocess.Popen(
-        [PROGRAM, "up", "--port", "0", "--mlflow-port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=installation.environment(),
-    )
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(2)]
-    if not all(lines):
-        pytest.fail(f"perf-assets up ended: {process.communicate()[1]}")
-    yield Up(process, *(line.split()[1] for line in lines))
-    if process.poll() is None:
-        process.terminate()
-        process.wait(60)
 
 
 def page(url: str) -> str:

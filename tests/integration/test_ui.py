@@ -1,0 +1,104 @@
+"""The Dagster page in a real browser, on an instance that runs by itself."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Installation, Up, bundles_of, land_bundles, wait_for
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+MACHINE = "corona"
+GROUPS = ("landing", "raw", "core", "machines", "sources", "targets", "evaluation", "reports")
+PATIENCE = 90_000
+"""Milliseconds; other tests use the same two cores."""
+
+
+@pytest.fixture(scope="module")
+def adapted(live: Up, trained: Installation) -> str:
+    """A machine that went through the whole pipeline."""
+    benchmark, runs = bundles_of(MACHINE)
+    land_bundles(trained, [*benchmark, *runs[:8]])
+
+    def done() -> bool:
+        mine = [
+            run for run in live.runs("refresh_machine") if {"key": "dagster/partition", "value": MACHINE} in run["tags"]
+        ]
+        assert not any(run["status"] == "FAILURE" for run in mine)
+        return any(run["status"] == "SUCCESS" for run in mine)
+
+    wait_for(done, f"the run of {MACHINE}", 300)
+    return MACHINE
+
+
+@pytest.fixture(scope="module")
+def tab(live: Up) -> Iterator["playwright.Page"]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium: install Debian's package 'chromium' to run the browser tests")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+        )
+        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page.set_default_timeout(PATIENCE)
+        yield page
+        browser.close()
+
+
+@pytest.fixture
+def shoot(tab: "playwright.Page", tmp_path: Path):
+    """Keep a picture of the page, in PERF_ASSETS_SCREENSHOTS or a temporary folder."""
+    folder = Path(os.environ.get("PERF_ASSETS_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def shot(name: str) -> None:
+        tab.screenshot(path=folder / f"{name}.png")
+        assert (folder / f"{name}.png").stat().st_size > 10_000
+
+    return shot
+
+
+def see(tab: "playwright.Page", text: str) -> None:
+    playwright.expect(tab.get_by_text(text).first).to_be_visible(timeout=PATIENCE)
+
+
+def test_the_lineage_shows_the_groups(live: Up, tab: "playwright.Page", shoot) -> None:
+    tab.goto(f"{live.dagster}/asset-groups")
+    for group in GROUPS:
+        see(tab, group)
+    shoot("lineage")
+
+
+def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "playwright.Page", shoot) -> None:
+    tab.goto(f"{live.dagster}/assets/model_target__adapted?partition={adapted}&view=partitions")
+    see(tab, "errors_beside_baselines")
+    see(tab, f"perf-target-{adapted} version")
+    shoot("target_partition")
+    tab.goto(f"{live.dagster}/assets/model_target__adapted?view=checks")
+    see(tab, "not_worse")
+    see(tab, "champion_holds")
+    shoot("target_checks")
+
+
+def test_the_sensor_shows_its_ticks(live: Up, adapted: str, tab: "playwright.Page", shoot) -> None:
+    tab.goto(f"{live.dagster}/locations/perf_assets.definitions/sensors/landing_sensor")
+    see(tab, "Running")
+    see(tab, "refresh_machine")
+    see(tab, "1 requested")
+    shoot("sensor")
+
+
+def test_a_rerun_from_the_button_succeeds(live: Up, adapted: str, tab: "playwright.Page", shoot) -> None:
+    before = live.runs("refresh_machine")
+    run = next(run for run in before if {"key": "dagster/partition", "value": adapted} in run["tags"])
+    tab.goto(f"{live.dagster}/runs/{run['runId']}")
+    tab.get_by_role("button", name="Re-execute all").first.click()
+    wait_for(lambda: len(live.runs("refresh_machine")) > len(before), "a new run", 120)
+    wait_for(lambda: live.runs("refresh_machine")[0]["status"] == "SUCCESS", "its success", 300)
+    shoot("rerun")
