@@ -183,7 +183,7 @@ def _errors(facts: FleetFacts) -> list[Finding]:
         if state.champion
     ]
     unjudged = _counted(with_champion - len(judged), "champion")
-    details = [f"not so {_listed(said, ', ')}"] if said else []
+    details = [f"not so: {_listed(said, ', ')}"] if said else []
     details += [f"{unjudged} could not be judged for want of runs"] if with_champion > len(judged) else []
     return [
         Finding(

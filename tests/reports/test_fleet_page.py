@@ -98,7 +98,7 @@ def test_the_summary_says_what_is_not_well() -> None:
         "2 bundles of epyc-7r13 landed, and not ingested yet.",
         "Nothing was measured on corona within the last 30 days.",
         "A newer model waits as challenger on dane. dane version 4: its error is 1.31 times",
-        "on held-out runs: 2 of 3 champions. Not so dane 31.0% against 28.0%; 1 champion could not be judged",
+        "on held-out runs: 2 of 3 champions. Not so: dane 31.0% against 28.0%; 1 champion could not be judged",
     ):
         assert part in text
     assert "All is well" not in text
