@@ -1,0 +1,121 @@
+"""What is made again by itself when something changed: what depends on it, and nothing else."""
+
+from collections.abc import Iterable, Iterator
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluation,
+    AssetCheckEvaluationTargetMaterializationData,
+)
+from dagster._core.test_utils import create_run_for_test
+
+from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
+from perf_assets.core.run_tables import DERIVED_TABLES, FEATURES
+from perf_assets.core.tables import BUNDLES, RECORD_TABLES, TIMINGS
+from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.defs.build import build_definitions
+from perf_assets.defs.fleet import FLEET_PAGE
+from perf_assets.defs.models import ENCODER, MAP, WITH_AMM, WITHOUT_AMM
+from perf_assets.defs.targets import ADAPTED, PAGE
+
+MACHINES = ["quartz", "ruby"]
+OF_TARGET = {ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, PAGE}
+CHECKED = (BUNDLES, *RECORD_TABLES, *DERIVED_TABLES)
+
+
+class Fleet:
+    """Two machines through which everything went once."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.instance = instance
+        self.definitions = build_definitions()
+        self.cursor = None
+        instance.add_dynamic_partitions("machines", MACHINES)
+        self.made([ENCODER, WITH_AMM, WITHOUT_AMM, MAP, FLEET_PAGE])
+        for machine in MACHINES:
+            names = [table.name for table in CHECKED]
+            self.made([*names, "core_runs__counters_wide", AMMS.name, *OF_TARGET], machine)
+        assert self.asked_for() == {}
+        assert self.asked_for() == {}
+
+    def made(self, assets: Iterable[str], machine: str | None = None) -> None:
+        """Materialised, and where it has blocking checks, checked after that."""
+        for name in assets:
+            self.instance.report_runless_asset_event(dg.AssetMaterialization(name, partition=machine))
+            if machine is not None and name in {table.name for table in CHECKED}:
+                self.checked(name, machine, passed=True)
+
+    def checked(self, asset: str, machine: str, *, passed: bool) -> None:
+        """The blocking checks of what was materialised last, in a run of their own."""
+        key = dg.AssetKey(asset)
+        filters = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[machine])
+        (made,) = self.instance.fetch_materializations(filters, limit=1).records
+        run = create_run_for_test(self.instance, job_name="checks")
+        about = AssetCheckEvaluationTargetMaterializationData(
+            storage_id=made.storage_id, run_id=made.run_id, timestamp=made.timestamp
+        )
+        for check in ("schema", "key"):
+            found = AssetCheckEvaluation(key, check, passed, {}, about, partition=machine)
+            event = dg.DagsterEvent(
+                dg.DagsterEventType.ASSET_CHECK_EVALUATION.value, "checks", event_specific_data=found
+            )
+            self.instance.report_dagster_event(event, run.run_id)
+
+    def asked_for(self) -> dict[str, set[str | None]]:
+        """What one tick asks for: machines by asset."""
+        result = dg.evaluate_automation_conditions(self.definitions, self.instance, cursor=self.cursor)
+        self.cursor = result.cursor
+        found = {}
+        for key in self.definitions.resolve_asset_graph().get_all_asset_keys():
+            partitions = result.get_requested_partitions(key)
+            if partitions:
+                found[key.to_user_string()] = set(partitions)
+        return found
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Fleet(instance)
+
+
+def test_new_runs_of_a_machine_adapt_that_machine(fleet: Fleet) -> None:
+    fleet.made([FEATURES.name], "ruby")
+    asked = fleet.asked_for()
+    assert {name: asked[name] for name in OF_TARGET} == {name: {"ruby"} for name in OF_TARGET}
+    assert not {ENCODER, WITH_AMM, AMMS.name} & asked.keys()
+
+
+def test_new_benchmark_runs_describe_and_adapt_that_machine(fleet: Fleet) -> None:
+    fleet.made([TIMINGS.name], "ruby")
+    asked = fleet.asked_for()
+    assert asked[AMMS.name] == asked[ADAPTED] == {"ruby"}
+    assert not {ENCODER, WITH_AMM} & asked.keys()
+
+
+def test_new_source_models_adapt_all_machines(fleet: Fleet) -> None:
+    fleet.made([WITH_AMM])
+    asked = fleet.asked_for()
+    assert asked[ADAPTED] == asked[VERDICTS.name] == set(MACHINES)
+    assert AMMS.name not in asked
+    assert fleet.asked_for() == {}, "asked for once"
+
+
+def test_a_new_encoder_describes_all_machines(fleet: Fleet) -> None:
+    fleet.made([ENCODER])
+    assert fleet.asked_for()[AMMS.name] == set(MACHINES)
+
+
+def test_a_new_machine_trains_no_source_models(fleet: Fleet) -> None:
+    fleet.instance.add_dynamic_partitions("machines", ["dane"])
+    fleet.made([BUNDLES.name, TIMINGS.name, FEATURES.name], "dane")
+    assert not {ENCODER, WITH_AMM, WITHOUT_AMM} & fleet.asked_for().keys()
+
+
+def test_a_blocking_check_that_fails_holds_up_its_machine_only(fleet: Fleet) -> None:
+    fleet.checked(FEATURES.name, "ruby", passed=False)
+    fleet.made([WITH_AMM])
+    assert fleet.asked_for()[ADAPTED] == {"quartz"}
+    fleet.checked(FEATURES.name, "ruby", passed=True)
+    assert fleet.asked_for()[ADAPTED] == {"ruby"}
