@@ -44,12 +44,13 @@ def _in_words() -> Iterator[None]:
         raise dg.Failure(_advice(error)) from error
     except BadInputError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
-    except dg.Failure:
+    except (dg.Failure, dg.DagsterError):
         raise
     except Exception as error:
-        if not any(words in str(error) for words in _LOCKED):
-            raise
-        raise dg.Failure(f"the MLflow database is locked by another process: {AGAIN}; or stop that process") from error
+        if any(words in str(error) for words in _LOCKED):
+            raise dg.Failure(f"the MLflow database is locked by another process: {AGAIN}; or stop it") from error
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise dg.Failure(f"a fault of perf_assets, report it with this run's log ({told}): {AGAIN}") from error
 
 
 def _advice(error: Exception) -> str:

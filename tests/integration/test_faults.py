@@ -1,0 +1,112 @@
+"""Processes are killed in the middle of runs: afterwards nothing is lost, doubled or half written."""
+
+import signal
+import urllib.request
+
+import psutil
+import pytest
+
+from perf_assets.storage.warehouse import Warehouse
+from tests.defs.conftest import land_perf_stat
+from tests.integration.conftest import Installation, Up, wait_for
+
+pytestmark = pytest.mark.integration
+
+JOB, MANY = "refresh_machine", 600
+PATIENCE = 300.0
+
+
+def runs_of(up: Up, machine: str) -> list[dict[str, object]]:
+    return [run for run in up.runs(JOB) if {"key": "dagster/partition", "value": machine} in run["tags"]]
+
+
+def rows(installation: Installation, machine: str) -> int:
+    if not installation.lake.warehouse.is_file():
+        return 0
+    found = Warehouse(installation.lake).frame(
+        "SELECT count(*) AS n FROM raw_profiles__runs WHERE machine = ?", [machine]
+    )
+    return int(found["n"].iloc[0])
+
+
+def service(up: Up, program: str) -> psutil.Process:
+    for child in psutil.Process(up.process.pid).children():
+        if any(program in part for part in child.cmdline()):
+            return child
+    raise AssertionError(f"no {program} under {up.process.pid}")
+
+
+def worker(up: Up) -> psutil.Process | None:
+    """The process of a run: a child of a code server of the daemon."""
+    for server in service(up, "dagster-daemon").children():
+        for child in server.children():
+            if "spawn_main" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE:
+                return child
+    return None
+
+
+def land_many(installation: Installation, machine: str, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        land_perf_stat(installation.lake, machine, f"b{number}", number)
+
+
+def is_done(up: Up, installation: Installation, machine: str, count: int) -> bool:
+    statuses = [run["status"] for run in runs_of(up, machine)]
+    return bool(statuses) and statuses[0] == "SUCCESS" and rows(installation, machine) == count
+
+
+def test_killed_processes_come_back_and_nothing_is_lost(up: Up, installation: Installation) -> None:
+    land_many(installation, "quartz", MANY)
+    killed = wait_for(lambda: worker(up), "a worker of the run", PATIENCE)
+    killed.send_signal(signal.SIGKILL)
+    wait_for(lambda: any(run["status"] == "FAILURE" for run in runs_of(up, "quartz")), "the failure", PATIENCE)
+    wait_for(lambda: is_done(up, installation, "quartz", MANY), "another run that succeeds", PATIENCE)
+
+    land_many(installation, "ruby", MANY)
+    wait_for(lambda: worker(up), "a worker of the run", PATIENCE)
+    daemon, webserver = service(up, "dagster-daemon"), service(up, "dagster-webserver")
+    for process in (daemon, webserver):
+        process.send_signal(signal.SIGKILL)
+    wait_for(lambda: service(up, "dagster-daemon").pid != daemon.pid, "a new daemon", PATIENCE)
+    wait_for(lambda: answers(up), "a new webserver", PATIENCE)
+    wait_for(lambda: is_done(up, installation, "ruby", MANY), "the run, or one after it", PATIENCE)
+    land_many(installation, "ruby", 1, start=MANY)
+    wait_for(lambda: is_done(up, installation, "ruby", MANY + 1), "what landed afterwards", PATIENCE)
+    assert up.process.poll() is None
+    assert rows(installation, "quartz") == MANY
+
+
+def answers(up: Up) -> bool:
+    try:
+        with urllib.request.urlopen(f"{up.dagster}/server_info", timeout=5) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def test_what_lands_during_a_run_waits_for_its_end(up: Up, installation: Installation) -> None:
+    land_many(installation, "quartz", MANY)
+    wait_for(lambda: worker(up), "a worker of the run", PATIENCE)
+    land_many(installation, "quartz", 1, start=MANY)
+    wait_for(lambda: len(runs_of(up, "quartz")) == 2, "a second run", PATIENCE)
+    wait_for(lambda: is_done(up, installation, "quartz", MANY + 1), "both runs", PATIENCE)
+    question = (
+        '{ runsOrError(filter: {pipelineName: "refresh_machine"}) '
+        "{ ... on Runs { results { startTime endTime status } } } }"
+    )
+    second, first = up.ask(question)["runsOrError"]["results"]
+    assert first["status"] == second["status"] == "SUCCESS"
+    assert second["startTime"] >= first["endTime"]
+
+
+def test_all_of_it_killed_the_next_start_goes_on(installation: Installation, up: Up) -> None:
+    """As a machine that lost power: nobody was told to stop."""
+    land_many(installation, "quartz", MANY)
+    wait_for(lambda: worker(up), "a worker of the run", PATIENCE)
+    family = [psutil.Process(up.process.pid), *psutil.Process(up.process.pid).children(recursive=True)]
+    for process in family:
+        process.kill()
+    up.process.wait(30)
+    done = installation.run("ingest", "--json")
+    assert done.returncode == 0, done.stderr
+    assert rows(installation, "quartz") == MANY
