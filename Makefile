@@ -22,7 +22,7 @@ up: setup
 	$(BIN)/perf-assets up
 
 test: setup lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff check .
