@@ -12,5 +12,9 @@ class UnreadableFileError(BadInputError):
     """A file or directory that no reader understands, or that its reader finds damaged."""
 
 
+class RegistryError(BadInputError):
+    """The MLflow store cannot be used."""
+
+
 class BusyError(BadInputError):
     """Another process holds what this one needs for longer than it was willing to wait."""

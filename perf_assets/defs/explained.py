@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from perf_assets.core.errors import BadInputError, BusyError
+from perf_assets.core.errors import BadInputError, BusyError, RegistryError
 from perf_assets.core.places import lake_root
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])
@@ -40,20 +40,20 @@ def explained(step: _Step) -> _Step:
 def _in_words() -> Iterator[None]:
     try:
         yield
-    except (BusyError, OSError) as error:
-        raise dg.Failure(_advice(error)) from error
-    except BadInputError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error
     except (dg.Failure, dg.DagsterError):
         raise
     except Exception as error:
-        if any(words in str(error) for words in _LOCKED):
-            raise dg.Failure(f"the MLflow database is locked by another process: {AGAIN}; or stop it") from error
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise dg.Failure(f"a fault of perf_assets, report it with this run's log ({told}): {AGAIN}") from error
+        raise dg.Failure(_advice(error)) from error
 
 
 def _advice(error: Exception) -> str:
+    told = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk of {lake_root()} is full: free some space; {AGAIN}"
-    return f"{' '.join(str(error).split())}: {AGAIN}"
+    if any(words in told for words in _LOCKED):
+        return f"the MLflow database is locked by another process: stop that; {AGAIN}"
+    if isinstance(error, BusyError | OSError | RegistryError):
+        return f"{told}: {AGAIN}"
+    if isinstance(error, BadInputError):
+        return told
+    return f"a fault of perf_assets, report it with this run's log ({type(error).__name__}: {told}): {AGAIN}"

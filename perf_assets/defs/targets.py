@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 from pydantic import Field
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
 from perf_assets.core.verdict_tables import VERDICTS
@@ -79,6 +79,8 @@ def adapt_machine(
             formulas = lake.formulas(reference_machine(adapted))
             files, metadata = papers(adapted, formulas, tags)
             version = register_target(adapted, formulas, tags, files)
+    except RegistryError:
+        raise
     except BadInputError as error:
         context.log.warning(f"no target model of {machine}: {error}")
         context.log_event(dg.AssetObservation(ADAPTED, partition=machine, metadata={NOT_MADE: str(error)}))

@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.core.places import mlflow_tracking_uri, project_root
 
 EXPERIMENT = "perf_assets"
@@ -78,7 +78,7 @@ def open_store() -> MlflowClient:
         if client.get_experiment_by_name(EXPERIMENT) is None:
             client.create_experiment(EXPERIMENT, artifact_location=artifacts)
     except MlflowException as error:
-        raise BadInputError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
+        raise RegistryError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
     return client
 
 

@@ -1,22 +1,30 @@
 """From landed files of a small simulated fleet to registered models, tables and pages, through the assets."""
 
 import gc
+import sqlite3
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.manifest import BundleFacts
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
+from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.fleet import FLEET_PAGE
 from perf_assets.defs.models import WITH_AMM
 from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.targets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.models import source_training, transfer_matrix
-from perf_assets.registry.versions import load, versions
+from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
+from perf_assets.storage.warehouse import Warehouse
+from tests.conftest import COLLECTED_AT
 
 FLEET = ("lassen", "quartz", "ruby", "dane")
 
@@ -44,6 +52,11 @@ def test_from_landed_files_to_models(tmp_path: Path) -> None:
         what_models_look_at_is_kept(lake)
         the_target_model_answers_with_an_interval(lake)
         all_pairs_are_scored_once(lake, instance)
+        what_did_not_change_is_kept(lake, instance)
+        a_locked_registry_is_said_and_the_next_run_succeeds(lake, instance)
+        slow_runs_are_drift(lake, instance)
+        aliases_move_and_come_back()
+        the_fleet_has_its_page(lake, instance)
 
 
 def run(
@@ -117,3 +130,78 @@ def all_pairs_are_scored_once(lake: Lake, instance: dg.DagsterInstance) -> None:
     assert first["pairs_count"] == stored(lake, TRANSFER_MATRIX, "")[["source", "target"]].drop_duplicates().shape[0]
     run(instance, lake, "score_all_pairs_job", steps=steps)
     assert metadata(instance, TRANSFER_MATRIX.name)["pairs_kept_from_before_count"] == first["pairs_count"]
+
+
+def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResult:
+    with set_defs_state_storage(None):
+        job = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def("refresh_machine")
+    gc.collect()
+    config = {
+        "ops": {"adapt_machine": {"config": {"only_if_changed": True}}, "score_machine": {"config": {"seeds": 1}}}
+    }
+    return job.execute_in_process(config, instance=instance, partition_key="dane", raise_on_error=False)
+
+
+def what_did_not_change_is_kept(lake: Lake, instance: dg.DagsterInstance) -> None:
+    before = versions("perf-target-dane")
+    assert refresh(instance, lake).success
+    assert versions("perf-target-dane") == before
+    assert metadata(instance, ADAPTED)["is_kept"] is True
+
+
+def land_slow_runs(lake: Lake, count: int) -> None:
+    """Runs of configurations that are known, which take four times as long."""
+    query = "SELECT app, args, ranks, threads, 4 * wall_seconds AS wall_seconds FROM core_runs__features"
+    rows = Warehouse(lake).frame(f"{query} WHERE machine = 'dane' ORDER BY ALL LIMIT {count}")
+    facts = {"machine": "dane", "kind": "samples", "target": "wall_seconds", "tags": {"simulated": "true"}}
+    facts = BundleFacts.model_validate(facts | {"collected_at": COLLECTED_AT})
+    land(lake, facts, f"slow-{count}", lambda folder: rows.to_csv(folder / "samples.csv", index=False))
+
+
+def a_locked_registry_is_said_and_the_next_run_succeeds(lake: Lake, instance: dg.DagsterInstance) -> None:
+    before = versions("perf-target-dane")
+    land_slow_runs(lake, 1)
+    locker = sqlite3.connect(lake.root / "mlflow" / "mlflow.db", isolation_level=None)
+    locker.execute("BEGIN EXCLUSIVE")
+    result = refresh(instance, lake)
+    locker.close()
+    assert not result.success
+    (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    assert failure.user_failure_data is not None
+    assert "the MLflow database is locked" in str(failure.user_failure_data.description)
+    assert versions("perf-target-dane") == before
+    assert refresh(instance, lake).success
+    assert versions("perf-target-dane")["champion"] > before["champion"]
+
+
+def slow_runs_are_drift(lake: Lake, instance: dg.DagsterInstance) -> None:
+    land_slow_runs(lake, 30)
+    assert refresh(instance, lake).success
+    last = stored(lake, VERDICTS, "").iloc[-1]
+    assert last["has_drifted"]
+    assert last["outside_count"] > last["allowed_count"]
+    assert "Drift: new runs contradicted" in (lake.reports / "machine-dane.html").read_text()
+    records = instance.event_log_storage.get_latest_asset_check_execution_by_key(
+        [dg.AssetCheckKey(dg.AssetKey(ADAPTED), "champion_holds")], partition="dane"
+    )
+    (record,) = records.values()
+    assert record.status.value == "FAILED"
+
+
+def aliases_move_and_come_back() -> None:
+    name = "perf-target-dane"
+    before = versions(name)["champion"]
+    promote(name, 1)
+    assert versions(name)["champion"] == 1
+    assert roll_back(name) == (before, 1)
+    assert versions(name) == {"champion": before, "challenger": 1}
+    with pytest.raises(BadInputError, match="has no version 99"):
+        promote(name, 99)
+
+
+def the_fleet_has_its_page(lake: Lake, instance: dg.DagsterInstance) -> None:
+    run(instance, lake, "write_fleet_page_job")
+    page = (lake.reports / "fleet.html").read_text()
+    for machine in FLEET:
+        assert machine in page
+    assert metadata(instance, FLEET_PAGE)["champions_count"] == 1

@@ -29,20 +29,29 @@ def rows(installation: Installation, machine: str) -> int:
     return int(found["n"].iloc[0])
 
 
-def service(up: Up, program: str) -> psutil.Process:
-    for child in psutil.Process(up.process.pid).children():
-        if any(program in part for part in child.cmdline()):
-            return child
-    raise AssertionError(f"no {program} under {up.process.pid}")
+def service(up: Up, program: str) -> psutil.Process | None:
+    return next((child for child in children(up.process.pid) if program in command(child)), None)
 
 
 def worker(up: Up) -> psutil.Process | None:
     """The process of a run: a child of a code server of the daemon."""
-    for server in service(up, "dagster-daemon").children():
-        for child in server.children():
-            if "spawn_main" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE:
-                return child
-    return None
+    daemon = service(up, "dagster-daemon")
+    servers = children(daemon.pid) if daemon else []
+    return next((child for server in servers for child in children(server.pid) if "spawn_main" in command(child)), None)
+
+
+def children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def land_many(installation: Installation, machine: str, count: int, start: int = 0) -> None:
@@ -64,10 +73,12 @@ def test_killed_processes_come_back_and_nothing_is_lost(up: Up, installation: In
 
     land_many(installation, "ruby", MANY)
     wait_for(lambda: worker(up), "a worker of the run", PATIENCE)
-    daemon, webserver = service(up, "dagster-daemon"), service(up, "dagster-webserver")
-    for process in (daemon, webserver):
+    killed_too = [service(up, "dagster-daemon"), service(up, "dagster-webserver")]
+    for process in killed_too:
+        assert process is not None
         process.send_signal(signal.SIGKILL)
-    wait_for(lambda: service(up, "dagster-daemon").pid != daemon.pid, "a new daemon", PATIENCE)
+    for name, process in zip(("dagster-daemon", "dagster-webserver"), killed_too, strict=True):
+        wait_for(lambda n=name, p=process: service(up, n) not in (None, p), f"a new {name}", PATIENCE)
     wait_for(lambda: answers(up), "a new webserver", PATIENCE)
     wait_for(lambda: is_done(up, installation, "ruby", MANY), "the run, or one after it", PATIENCE)
     land_many(installation, "ruby", 1, start=MANY)
