@@ -18,3 +18,17 @@ kind_option: Callable[[Function], Function] = click.option(
 machine_option: Callable[[Function], Function] = click.option(
     "--machine", "chosen", multiple=True, metavar="ID", help="Only this machine; may be repeated."
 )
+
+
+def run_options(function: Function) -> Function:
+    """What the files of a run may not say."""
+    options = (
+        click.option("--app", help="Application."),
+        click.option("--args", help="Arguments of the application."),
+        click.option("--ranks", type=click.IntRange(1), help="MPI ranks."),
+        click.option("--threads", type=click.IntRange(1), help="Threads of a rank."),
+        click.option("--wall-seconds", type=float, help="Run time, where the files do not have it."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function

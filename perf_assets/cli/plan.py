@@ -1,11 +1,12 @@
 """`perf-assets plan`."""
 
+from itertools import groupby
+
 import click
 
 from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
-from perf_assets.core.errors import BadInputError
 
 
 @click.command()
@@ -17,26 +18,27 @@ def command(machine: str, budget: int, as_json: bool) -> None:
 
     Runs are priced in node-hours: the predicted time, on the nodes that the configuration uses elsewhere.
     """
-    from perf_assets.defs.machine_facts import planned
-    from perf_assets.defs.resources import LakeResource
-    from perf_assets.registry.target import champion_of
+    from perf_assets.api import open_lake
 
     check_machine(machine)
-    champion = champion_of(machine)
-    if champion is None:
-        raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
-    rows = planned(LakeResource(), champion[1], budget)
+    rows = open_lake().plan(machine, budget)
     if as_json:
-        print_json({"machine": machine, "runs": rows.to_dict("records")})
+        print_json({"machine": machine, "runs": rows.to_dicts()})
         return
-    for name, part in rows.groupby("seen_as", sort=False):
-        shown = part.assign(
-            error_before_ratio=100 * part["error_before_ratio"],
-            error_after_ratio=100 * part["error_after_ratio"],
-            node_hours=part["node_hours"].map("{:.3g}".format),
-        )[["rank", "configuration", "error_before_ratio", "error_after_ratio", "node_hours"]]
+    for name, part in groupby(rows, key=lambda run: run.seen_as):
+        runs = list(part)
+        hours = sum(run.node_hours or 0.0 for run in runs)
         print_table(
-            f"{name}: {len(part)} runs, {part['node_hours'].sum():.3g} node-hours in all",
+            f"{name}: {len(runs)} runs, {hours:.3g} node-hours in all",
             ["rank", "configuration", "expected error before %", "after %", "node-hours"],
-            shown.to_numpy().tolist(),
+            [
+                (
+                    run.rank,
+                    run.configuration,
+                    100 * run.error_before_ratio,
+                    100 * run.error_after_ratio,
+                    "-" if run.node_hours is None else f"{run.node_hours:.3g}",
+                )
+                for run in runs
+            ],
         )

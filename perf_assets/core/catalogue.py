@@ -119,6 +119,13 @@ class Catalogue:
             if formula.applies_to(architecture) and all(plain_name(name) in own_names for name in formula.counters)
         ]
 
+    def comparable_args(self, args: str) -> str:
+        """Arguments as configurations are compared: without those that select the back end, blanks folded."""
+        # Twice: of two neighbours the first takes the blank between them.
+        for pattern in (*self.backend_arguments, *self.backend_arguments):
+            args = re.sub(pattern, " ", " ".join(args.split()))
+        return " ".join(args.split())
+
     def _architecture_of(self, counters: Iterable[str]) -> str | None:
         """What the prefixes of a machine's own events say, where no data sheet does."""
         prefixes = {match[1] for counter in counters if (match := _EVENT_TABLE.match(_lowered(counter)))}

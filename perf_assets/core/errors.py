@@ -8,6 +8,10 @@ class BadInputError(Exception):
         super().__init__(" ".join(message.split()))
 
 
+class UnknownError(BadInputError):
+    """Something that is asked for is not there: a machine, a model."""
+
+
 class UnreadableFileError(BadInputError):
     """A file or directory that no reader understands, or that its reader finds damaged."""
 

@@ -18,6 +18,8 @@ from perf_assets.core.validation import first_problem
 
 MANIFEST_NAME = "manifest.json"
 SPEC_NAME = "machine.yaml"
+OBSERVED_TAG = "observed"
+"""Tag of a run that was handed to a model that is in use."""
 MAX_MANIFEST_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 4 * 2**30
 MAX_BUNDLE_BYTES = 16 * 2**30

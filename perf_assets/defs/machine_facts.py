@@ -51,7 +51,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     except BadInputError as error:
         missing["curve"] = str(error)
     try:
-        plan = planned(lake, adapted, _BUDGET)
+        plan = _planned(lake, adapted, _BUDGET)
     except BadInputError as error:
         missing["next_runs"] = str(error)
     try:
@@ -82,7 +82,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     )
 
 
-def planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.DataFrame":
+def _planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.DataFrame":
     """Next runs on a machine, priced by the nodes that its configurations use."""
     from perf_assets.features.fleet_samples import NODES_QUERY, nodes_by_configuration
     from perf_assets.models.next_runs import next_runs

@@ -1,7 +1,7 @@
 """Canonical features of single runs from counters under a machine's own names, as the warehouse derives them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,6 +27,25 @@ def features_from_counters(table: pd.DataFrame, formulas: Sequence[Resolved]) ->
         values = _quantity(table, formulas, feature.expression.removesuffix(_SHARE))
         columns[feature.name] = values / instructions if feature.expression.endswith(_SHARE) else values
     return pd.DataFrame(columns, index=table.index)
+
+
+def by_quantity(formulas: Sequence[Resolved]) -> dict[str, list[Resolved]]:
+    """The formulas that features are made of, in order of preference."""
+    used = {feature.expression.removesuffix(_SHARE) for feature in XAMM_FEATURES} | {_INSTRUCTIONS}
+    return {name: [formula for formula in formulas if formula.quantity == name] for name in used}
+
+
+def features_of_run(counters: Mapping[str, float], formulas: Mapping[str, Sequence[Resolved]]) -> dict[str, float]:
+    """`features_from_counters` of a single run, without a table; features that cannot be made are left out."""
+    instructions = _quantity_of_run(counters, formulas[_INSTRUCTIONS])
+    found = {}
+    for feature in XAMM_FEATURES:
+        value = _quantity_of_run(counters, formulas[feature.expression.removesuffix(_SHARE)])
+        if feature.expression.endswith(_SHARE):
+            value = value / instructions if value is not None and instructions else None
+        if value is not None:
+            found[feature.name] = value
+    return found
 
 
 def counters_in(formulas: Sequence[Resolved]) -> list[str]:
@@ -61,6 +80,14 @@ def _quantity(table: pd.DataFrame, formulas: Sequence[Resolved], name: str) -> "
                 total = total + factor * _any_of(table, names)
             found = found.fillna(total)
     return found
+
+
+def _quantity_of_run(counters: Mapping[str, float], formulas: Sequence[Resolved]) -> float | None:
+    for formula in formulas:
+        values = [next((counters[name] for name in names if name in counters), None) for names, _ in formula.terms]
+        if None not in values:
+            return sum(factor * value for (_, factor), value in zip(formula.terms, values, strict=True) if value)
+    return None
 
 
 def _any_of(table: pd.DataFrame, names: Sequence[str]) -> "pd.Series[float]":

@@ -9,7 +9,7 @@ from typing import Any
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.machines import parse_machine_spec
-from perf_assets.core.manifest import SPEC_NAME, Manifest, utc_naive
+from perf_assets.core.manifest import OBSERVED_TAG, SPEC_NAME, BundleFacts, Manifest, utc_naive
 from perf_assets.core.measurements import KernelTiming, Profile, Reading
 from perf_assets.core.tables import COUNTERS, RUNS, SPECS, TIMINGS
 from perf_assets.readers.rajaperf_threads import threads_of
@@ -68,6 +68,12 @@ def _read(directory: Path, manifest: Manifest, digest: str, name: str) -> Bundle
     return BundleRows(reading.format, rows)
 
 
+def profile_rows(reading: Reading, facts: BundleFacts, name: str) -> tuple[Iterator[Row], Iterator[Row]]:
+    """Rows of runs and of counters of what was read, as if it had landed as the bundle `name`."""
+    origin = {"machine": facts.machine, "bundle": name, "bundle_digest": ""}
+    return _run_rows(reading, facts, origin), _counter_rows(reading, facts, origin)
+
+
 def _spec_row(directory: Path, origin: Row) -> Row:
     spec = parse_machine_spec(read_text(load(str(directory / SPEC_NAME), SPEC_NAME), _MAX_SPEC_BYTES))
     if spec.machine != origin["machine"]:
@@ -102,7 +108,7 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, 
     }
 
 
-def _run_rows(reading: Reading, manifest: Manifest, origin: Row) -> Iterator[Row]:
+def _run_rows(reading: Reading, manifest: BundleFacts, origin: Row) -> Iterator[Row]:
     has_target = manifest.target is None
     for profile in reading.profiles:
         row = _run_row(profile, reading, manifest, origin | {"run": printable(profile.run)})
@@ -115,7 +121,7 @@ def _run_rows(reading: Reading, manifest: Manifest, origin: Row) -> Iterator[Row
         )
 
 
-def _run_row(profile: Profile, reading: Reading, manifest: Manifest, run: Row) -> Row:
+def _run_row(profile: Profile, reading: Reading, manifest: BundleFacts, run: Row) -> Row:
     labels = reading.metadata | profile.labels
     if manifest.kind == "samples":
         given: Mapping[str, Any] = {key: labels.pop(key) for key in IDENTITY & labels.keys()}
@@ -144,9 +150,14 @@ def _run_row(profile: Profile, reading: Reading, manifest: Manifest, run: Row) -
     }
 
 
-def _own_args(manifest: Manifest, run: Row) -> str:
-    """Arguments of a run that has none: a sample is then a configuration of its own, comparable with no other."""
-    return f"{run['machine']}/{run['bundle']}/{run['run']}" if manifest.kind == "samples" else ""
+def _own_args(manifest: BundleFacts, run: Row) -> str:
+    """Arguments of a run that has none: a sample is then a configuration of its own, comparable with no other.
+
+    But an observed run without arguments is known to have none.
+    """
+    if manifest.kind != "samples" or OBSERVED_TAG in manifest.tags:
+        return ""
+    return f"{run['machine']}/{run['bundle']}/{run['run']}"
 
 
 def _target_value(profile: Profile, target: str, given: Mapping[str, Any]) -> float | None:
@@ -155,13 +166,13 @@ def _target_value(profile: Profile, target: str, given: Mapping[str, Any]) -> fl
     return float(given[target]) if target in given and target not in ("app", "args") else None
 
 
-def _ranks(profile: Profile, manifest: Manifest) -> int:
+def _ranks(profile: Profile, manifest: BundleFacts) -> int:
     """MPI ranks of a run: a row of samples knows its own, otherwise the manifest knows best."""
     is_own = manifest.kind == "samples" and "ranks" in profile.labels
     return profile.ranks if is_own else manifest.ranks or profile.ranks
 
 
-def _counter_rows(reading: Reading, manifest: Manifest, origin: Row) -> Iterator[Row]:
+def _counter_rows(reading: Reading, manifest: BundleFacts, origin: Row) -> Iterator[Row]:
     if manifest.kind == "samples":
         is_sum = manifest.tags.get(AGGREGATION_TAG) == SUM_OVER_RANKS
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from perf_assets.core.catalogue import Resolved
-from perf_assets.features.raw_counters import save_formulas
+from perf_assets.features.raw_counters import load_formulas, save_formulas
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.target_inputs import signature
@@ -80,7 +80,13 @@ def register_target(
 def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:
     """Version and model that people get for a machine."""
     number = versions(registered_name(machine)).get(CHAMPION)
-    return None if number is None else (number, AdaptedTarget.load(fitted_folder(registered_name(machine), number)))
+    return None if number is None else (number, load_target(machine, number)[0])
+
+
+def load_target(machine: str, version: int) -> tuple[AdaptedTarget, list[Resolved]]:
+    """A registered version, and the formulas of its reference machine's counters."""
+    folder = fitted_folder(registered_name(machine), version)
+    return AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
 
 
 def made_of(machine: str, inputs_digest: str) -> int | None:

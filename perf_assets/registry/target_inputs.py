@@ -38,7 +38,7 @@ def with_features(table: pd.DataFrame, formulas: Sequence[Resolved]) -> pd.DataF
 
 def missing_notes(table: pd.DataFrame, model: AdaptedTarget) -> list[str]:
     """For each row, the features that runs on the reference machine have and this one lacks."""
-    expected = _expected(model)
+    expected = expected_features(model)
     if not expected:
         return [""] * len(table)
     lacks = table.reindex(columns=expected).isna().to_numpy()
@@ -50,7 +50,7 @@ def missing_notes(table: pd.DataFrame, model: AdaptedTarget) -> list[str]:
     return [texts[position] for position in of_row.ravel()]
 
 
-def _expected(model: AdaptedTarget) -> list[str]:
+def expected_features(model: AdaptedTarget) -> list[str]:
     """Features that most runs on the reference machines have."""
     samples = model.samples
     sources = [samples.machines.index(view.source) for view in model.views.values()]

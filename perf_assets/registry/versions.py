@@ -54,6 +54,12 @@ def versions(name: str) -> dict[str, int]:
         return {}
 
 
+def all_aliases() -> dict[str, dict[str, int]]:
+    """Version that each alias points to, by registered model."""
+    models = open_store().search_registered_models(max_results=1000)
+    return {model.name: {alias: int(number) for alias, number in model.aliases.items()} for model in models}
+
+
 def newest_version(name: str) -> int:
     """Number of the version that was registered last."""
     found = open_store().search_model_versions(f"name = '{name}'")

@@ -1,0 +1,134 @@
+"""Predictions in Python: `from perf_assets.api import open_lake`.
+
+    lake = open_lake()                                  # or open_lake("/path/to/data_lake")
+    lake.machines()                                     # what there is, and what to do next
+    lake.predict(lake.runs("quartz", app="Kripke"), to="dane")
+    lake.predict(lake.read("quartz", "hpctoolkit-kripke-database"), to="dane")
+    lake.plan("dane", budget=5)
+
+All results are sequences of small dataclasses that show as tables in a notebook; `to_frame()` makes a data frame.
+Errors are `perf_assets.core.errors.BadInputError`, one line each. Dagster is not needed.
+"""
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.storage.lake import Lake
+
+if TYPE_CHECKING:
+    from perf_assets.serving.answers import KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
+    from perf_assets.serving.asked import Observation, Run
+    from perf_assets.serving.predictor import Predictor
+
+
+class OpenLake:
+    """A data lake with its registered models, which are loaded when they are first needed and then kept."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def machines(self) -> "Rows[KnownMachine]":
+        """Machines, what is known of each, and what to do next."""
+        from perf_assets.serving.answers import Rows
+
+        return Rows(self._predictor.machines())
+
+    def models(self) -> "Rows[RegisteredModel]":
+        """Registered versions that an alias points to."""
+        from perf_assets.serving.answers import Rows
+        from perf_assets.serving.listing import listed_models
+
+        return Rows(listed_models())
+
+    def runs(
+        self,
+        machine: str,
+        app: str | None = None,
+        args: str | None = None,
+        ranks: int | None = None,
+        *,
+        uses_gpus: bool | None = None,
+    ) -> "list[Run]":
+        """Runs on a machine that are in the warehouse: all, or those of an application, with arguments, on ranks."""
+        from perf_assets.serving.reading import stored_runs
+
+        return stored_runs(self._lake, machine, app, args, ranks, uses_gpus)
+
+    def read(self, machine: str, *paths: str | Path, uses_gpus: bool | None = None, **given: Any) -> "list[Run]":
+        """Runs in files or folders that were measured on a machine, of any format that `perf-assets read` knows.
+
+        `given` says what the files do not: app, args, ranks, threads, wall_seconds.
+        """
+        from perf_assets.serving.reading import read_runs
+
+        return [run for path in paths for run in read_runs(Path(path), machine, given, uses_gpus)]
+
+    def predict(self, runs: "Run | Sequence[Run]", to: str) -> "Rows[Prediction]":
+        """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine."""
+        from perf_assets.serving.answers import Rows
+        from perf_assets.serving.asked import Run
+
+        asked = [runs] if isinstance(runs, Run) else list(runs)
+        if to != "all":
+            return Rows(self._predictor.predict(asked, to))
+        if not asked:
+            raise BadInputError("there is no run to predict")
+        targets = self._predictor.targets(asked[0].machine)
+        if not targets:
+            raise BadInputError("no machine has a model yet: run 'perf-assets train' and 'perf-assets adapt'")
+        return Rows([answer for target in targets for answer in self._predictor.predict(asked, target)])
+
+    def plan(self, machine: str, budget: int = 10) -> "Rows[PlannedRun]":
+        """Runs to do next on a machine, those first that lower the expected error most, priced in node-hours."""
+        from perf_assets.serving.answers import Rows
+        from perf_assets.serving.listing import planned_runs
+
+        return Rows(planned_runs(self._lake, machine, budget))
+
+    def observe(self, *observations: "Observation") -> "Rows[Noted]":
+        """Hand in runs that were measured on machines with a champion: the next prediction takes them into account.
+
+        They land, so that the next adaptation has them too. All are checked before one lands.
+        """
+        from perf_assets.serving.answers import Rows
+
+        return Rows(self._predictor.observe(observations))
+
+    def reference_machine(self, machine: str) -> str:
+        """Machine whose runs the champion of a machine starts from."""
+        return self._predictor.models.champion(machine).reference
+
+    def refresh(self) -> None:
+        """Look again which models are registered and which runs were observed."""
+        self._predictor.models.refresh()
+        self._predictor.models.catch_up()
+
+    @cached_property
+    def _predictor(self) -> "Predictor":
+        from perf_assets.serving.predictor import Predictor
+
+        return Predictor(self._lake)
+
+    def __repr__(self) -> str:
+        return f"lake at {self._lake.root} with {len(self._lake.machines())} machines"
+
+    def _repr_html_(self) -> str:
+        return self.machines()._repr_html_()
+
+
+def open_lake(root: str | Path | None = None) -> OpenLake:
+    """The data lake in a folder; where none is named, PERF_ASSETS_LAKE or the project's own.
+
+    Models come from MLFLOW_TRACKING_URI, or the store in the lake. MLflow knows one store a process, so the last lake
+    that was opened is the lake of the process.
+    """
+    if root is not None:
+        os.environ["PERF_ASSETS_LAKE"] = str(Path(root).absolute())
+    lake = Lake.default()
+    if not lake.root.is_dir():
+        raise BadInputError(f"there is no data lake at {lake.root}: use 'perf-assets land' or 'perf-assets demo'")
+    return OpenLake(lake)

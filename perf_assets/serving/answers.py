@@ -1,0 +1,167 @@
+"""What people get: rows that print as tables, in a notebook as well."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from html import escape
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Row = TypeVar("_Row")
+_STYLE = "text-align:left;font-variant-numeric:tabular-nums;padding:2px 8px"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How long a run takes on another machine."""
+
+    source_machine: str
+    target_machine: str
+    app: str
+    args: str
+    ranks: int
+    threads: int
+    source_seconds: float
+    """Measured on the source."""
+    relative_time: float
+    """Predicted time on the target / time on the source: above 1 is slower on the target."""
+    predicted_seconds: float
+    lower_seconds: float
+    """Of the 90% interval."""
+    upper_seconds: float
+    model: str
+    """Registered model that answered."""
+    model_version: int
+    is_with_amm: bool
+    """Whether benchmarks of the machines went into the answer."""
+    observed_count: int
+    """Runs observed since the model was made that the answer takes into account."""
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KnownMachine:
+    """A machine of the lake, and what can be predicted for it."""
+
+    machine: str
+    has_benchmark: bool
+    """Whether RAJAPerf runs of it were ingested."""
+    has_runs: bool
+    """Whether runs of applications were ingested."""
+    champion_version: int | None
+    reference_machine: str | None
+    """Machine whose runs the champion starts from."""
+    shots: int | None
+    """Runs of the machine that the champion was fitted to."""
+    observed_count: int
+    severity: float | None
+    next_step: str
+    """What to do to get predictions, or better ones."""
+
+
+@dataclass(frozen=True)
+class RegisteredModel:
+    """A registered version that an alias points to."""
+
+    name: str
+    version: int
+    aliases: tuple[str, ...]
+    created_at: str
+    """UTC."""
+    is_simulated: bool
+    """Whether it was made of simulated data."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run to do next."""
+
+    seen_as: str
+    """The machine, or its host where the program does not use its GPUs."""
+    rank: int
+    configuration: str
+    app: str
+    error_before_ratio: float
+    """Expected error over all configurations."""
+    error_after_ratio: float
+    node_hours: float | None
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What became of an observed run."""
+
+    machine: str
+    app: str
+    args: str
+    ranks: int
+    threads: int
+    measured_seconds: float
+    predicted_seconds: float
+    """Before this run was known."""
+    lower_seconds: float
+    upper_seconds: float
+    bundle: str
+    """In the landing zone."""
+    is_new: bool
+    """False where the same run had been handed in before."""
+    observed_count: int
+    """Runs that predictions for the machine now take into account beside its champion."""
+
+
+class Rows(Sequence[_Row], Generic[_Row]):
+    """Rows of one kind; a table in a notebook."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, index: int) -> _Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Rows[_Row]": ...
+    def __getitem__(self, index: int | slice) -> "_Row | Rows[_Row]":
+        return Rows(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[_Row]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._rows)) or "nothing"
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary a row."""
+        return [asdict(row) for row in self._rows]  # type: ignore[call-overload]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """As a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dicts())
+
+    def _repr_html_(self) -> str:
+        if not self._rows:
+            return "<p>nothing</p>"
+        names = [field.name for field in fields(self._rows[0])]  # type: ignore[arg-type]
+        head = "".join(f'<th scope="col" style="{_STYLE}">{escape(name.replace("_", " "))}</th>' for name in names)
+        body = "".join(
+            "<tr>"
+            + "".join(f'<td style="{_STYLE}">{escape(shown(getattr(row, name)))}</td>' for name in names)
+            + "</tr>"
+            for row in self._rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def shown(value: object) -> str:
+    """As a person reads it: four digits of a number, a dash for nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple):
+        return "; ".join(map(str, value)) or "-"
+    return "-" if value is None or value == "" else str(value)

@@ -1,0 +1,131 @@
+"""The source models in use: any pair of machines, with intervals as wide as their errors on held-out folds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perf_assets.core.canonical import XAMM_FEATURES
+from perf_assets.core.catalogue import Catalogue
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.fleet_samples import configuration_name
+from perf_assets.features.folds import Unseen
+from perf_assets.features.paired import HOST, Floats
+from perf_assets.features.raw_counters import by_quantity, features_of_run
+from perf_assets.models.paired_evaluation import NINETY_PERCENT
+from perf_assets.models.source_model import SourceModel
+from perf_assets.models.stored_samples import Questions
+from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, held_out_errors, load_source
+from perf_assets.serving.answers import Prediction
+from perf_assets.serving.asked import Run
+
+_FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
+
+
+@dataclass(frozen=True, eq=False)
+class ServedSource:
+    """The source model with AMMs, which also answers without; each kind of answer with its version and errors."""
+
+    model: SourceModel
+    versions: Mapping[str, int]
+    """By alias."""
+    errors: Mapping[str, Mapping[Unseen, float]]
+    """Log error on held-out folds, by alias and what was held out."""
+    catalogue: Catalogue
+
+    @classmethod
+    def load(cls, versions: Mapping[str, int], catalogue: Catalogue) -> "ServedSource":
+        """What the aliases point to."""
+        errors = {alias: held_out_errors(version) for alias, version in versions.items()}
+        return cls(load_source(versions[WITH_AMM]), versions, errors, catalogue)
+
+    def knows(self, machine: str) -> bool:
+        """Whether it has the machine's benchmark."""
+        return machine in self.model.machines.samples.machines
+
+    def predict(
+        self, runs: Sequence[Run], target: str, microarchitecture: Mapping[str, str | None], why: str
+    ) -> list[Prediction]:
+        """One answer a run; `why` says why no target model answers."""
+        counters, warnings = [], []
+        for run in runs:
+            features, said = self._features(run, microarchitecture.get(run.machine))
+            counters.append(features)
+            warnings.append([why, *said])
+        questions = Questions(
+            [self._seen_as(run.machine, run) for run in runs],
+            [self._seen_as(target, run) for run in runs],
+            [run.app for run in runs],
+            [self._configuration(run) for run in runs],
+            np.array(counters),
+            np.log([run.wall_seconds for run in runs]),
+        )
+        answers = self.model.answer(questions)
+        return [
+            self._answer(run, target, float(relative), with_amm=bool(used), said=said)
+            for run, relative, used, said in zip(
+                runs, np.exp(answers.log_relative_time), answers.with_amm, warnings, strict=True
+            )
+        ]
+
+    def _features(self, run: Run, microarchitecture: str | None) -> tuple[Floats, list[str]]:
+        """Columns that the model takes, and what they lack."""
+        measured = run.measured
+        made = features_of_run(measured, by_quantity(self.catalogue.resolve(measured, microarchitecture)))
+        known = {name: measured[name] if name in measured else made.get(name, np.nan) for name in _FEATURES}
+        missing = [name for name in _FEATURES if np.isnan(known[name])]
+        if len(missing) == len(_FEATURES):
+            raise BadInputError(
+                f"{run.app}: has none of the counters that source models need: measure those of {run.machine} that "
+                f"'perf-assets counters' lists, or give features such as {missing[0]}"
+            )
+        known |= {"ranks": run.ranks, "threads": run.threads, "wall_seconds": run.wall_seconds}
+        columns = np.array([known.get(name, np.nan) for name in self.model.machines.samples.counter_names])
+        return columns, [f"counters missing for {', '.join(missing)}: taken as unknown"] if missing else []
+
+    def _answer(self, run: Run, target: str, relative: float, *, with_amm: bool, said: list[str]) -> Prediction:
+        alias = WITH_AMM if with_amm else WITHOUT_AMM
+        error, what = self._error(alias, run, target)
+        seconds, factor = relative * run.wall_seconds, float(np.exp(NINETY_PERCENT * error))
+        said = [*said, f"wide interval: the error of {NAME}@{alias} on held-out {what}s"]
+        if not with_amm:
+            said.append(f"no AMM of {run.machine}: answered from its counters alone, for an average pair of machines")
+        if run.uses_gpus is None and any(self.knows(f"{machine}{HOST}") for machine in (run.machine, target)):
+            said.append(f"{run.app} is taken to use GPUs where there are some: say uses_gpus if it does not")
+        return Prediction(
+            run.machine,
+            target,
+            run.app,
+            run.args,
+            run.ranks,
+            run.threads,
+            run.wall_seconds,
+            relative,
+            seconds,
+            seconds / factor,
+            seconds * factor,
+            NAME,
+            self.versions.get(alias, self.versions[WITH_AMM]),
+            with_amm,
+            0,
+            tuple(said),
+        )
+
+    def _error(self, alias: str, run: Run, target: str) -> tuple[float, Unseen]:
+        """Log error where as much was new: an application, a machine; the larger one where both are."""
+        errors = self.errors.get(alias) or self.errors[WITH_AMM]
+        if not errors:
+            raise BadInputError(f"{NAME}@{alias} has no stored errors to make intervals of: run 'perf-assets train'")
+        is_new = target not in self.model.machines.trained
+        unseen: list[Unseen] = ["machine"] if is_new else ["application"]
+        if is_new and run.app not in self.model.machines.applications:
+            unseen.append("application")
+        found = [(errors[what], what) for what in unseen if what in errors]
+        return max(found or [(error, what) for what, error in errors.items()])
+
+    def _seen_as(self, machine: str, run: Run) -> str:
+        host = f"{machine}{HOST}"
+        return host if run.uses_gpus is False and self.knows(host) else machine
+
+    def _configuration(self, run: Run) -> str:
+        return configuration_name((run.app, self.catalogue.comparable_args(run.args), run.ranks, run.threads))

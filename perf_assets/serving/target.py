@@ -1,0 +1,291 @@
+"""A champion in use: its answers with their warnings, moved by the runs that were observed since it was made."""
+
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+
+from perf_assets.core.canonical import XAMM_FEATURES
+from perf_assets.core.catalogue import Catalogue, Resolved
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.fleet_samples import configuration_name
+from perf_assets.features.paired import HOST, Floats, physical
+from perf_assets.features.raw_counters import by_quantity, features_of_run
+from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.models.online import Observed, OnlineCorrection, run_scaler
+from perf_assets.models.paired_evaluation import NINETY_PERCENT
+from perf_assets.models.stored_samples import Questions
+from perf_assets.registry.target import load_target, registered_name
+from perf_assets.registry.target_inputs import expected_features
+from perf_assets.registry.versions import created_at, tags_of
+from perf_assets.serving.answers import Prediction
+from perf_assets.serving.asked import Run
+from perf_assets.serving.ranges import Ranges
+
+_FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
+_HARD = 0.7
+"""Severity from which on people are warned."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run, checked and translated to what the model takes."""
+
+    run: Run
+    seen_as: str
+    configuration: str
+    counters: Floats
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run that was observed: what it took beyond what the champion says."""
+
+    seen_as: str
+    app: str
+    counters: Floats
+    residual: float
+    """Log of measured over predicted time."""
+
+
+@dataclass(eq=False)
+class ServedTarget:
+    """The champion of a machine with all that answers need."""
+
+    adapted: AdaptedTarget
+    formulas: Sequence[Resolved]
+    catalogue: Catalogue
+    version: int
+    made_at: datetime
+    is_simulated: bool
+    corrections: dict[str, OnlineCorrection] = field(default_factory=dict)
+    """By view; replaced as a whole, so that answers under way keep the ones they began with."""
+
+    @classmethod
+    def load(cls, machine: str, version: int, catalogue: Catalogue) -> "ServedTarget":
+        """A registered version."""
+        adapted, formulas = load_target(machine, version)
+        name = registered_name(machine)
+        is_simulated = tags_of(name, version).get("is_simulated") == "true"
+        return cls(adapted, formulas, catalogue, version, created_at(name, version), is_simulated)
+
+    def __post_init__(self) -> None:
+        samples = self.adapted.samples
+        self.machine = self.adapted.machine
+        self.name = registered_name(self.machine)
+        self.references = {name: physical(view.source) for name, view in self.adapted.views.items()}
+        self._row_of = {name: row for row, name in enumerate(samples.configurations)}
+        self._by_quantity = by_quantity(self.formulas)
+        self._expected = expected_features(self.adapted)
+        sources = {name: samples.machines.index(view.source) for name, view in self.adapted.views.items()}
+        self._ranges = {name: Ranges.of(samples, source) for name, source in sources.items()}
+        self._scalers = {name: run_scaler(samples, source) for name, source in sources.items()}
+        self._spreads = {name: self._expected_spread(name, source) for name, source in sources.items()}
+        with_host = {f"{name}{HOST}" for name in samples.machines} & set(samples.machines)
+        self._apps_on_hosts = self._apps_on(with_host)
+        self._apps_on_gpus = self._apps_on({physical(name) for name in with_host})
+        self._seen: list[Seen] = []
+        self._lock = threading.Lock()
+
+    @property
+    def observed_count(self) -> int:
+        """Runs observed since."""
+        return len(self._seen)
+
+    @property
+    def severity(self) -> float | None:
+        """Of the hardest view."""
+        return max((view.severity for view in self.adapted.views.values() if view.severity is not None), default=None)
+
+    @property
+    def shots(self) -> int:
+        """Runs of the machine that the champion was fitted to."""
+        return sum(view.shots for view in self.adapted.views.values())
+
+    @property
+    def reference(self) -> str:
+        """Machine whose runs the first view starts from."""
+        return next(iter(self.references.values()))
+
+    def serves(self, run: Run) -> bool:
+        """Whether it starts from runs on this one's machine."""
+        return self.references[self._view_of(run)[0]] == run.machine
+
+    def ask(self, run: Run) -> Asked:
+        """Check a run and translate its counters."""
+        seen_as, warnings = self._view_of(run)
+        if run.machine != self.references[seen_as]:
+            raise BadInputError(
+                f"the model of {seen_as} starts from runs on {self.references[seen_as]}, not on {run.machine}"
+            )
+        measured = run.measured
+        features = features_of_run(measured, self._by_quantity)
+        known = {name: measured[name] if name in measured else features.get(name, np.nan) for name in _FEATURES}
+        missing = [name for name in self._expected if np.isnan(known[name])]
+        if missing and len(missing) == len(self._expected):
+            raise BadInputError(
+                f"{run.app}: has none of the counters that the model of {self.machine} needs: measure those of "
+                f"{run.machine} that 'perf-assets counters' lists, or give features such as {missing[0]}"
+            )
+        known |= {"ranks": run.ranks, "threads": run.threads, "wall_seconds": run.wall_seconds}
+        counters = np.array([known.get(name, np.nan) for name in self.adapted.samples.counter_names])
+        if missing:
+            warnings.append(f"counters missing for {', '.join(missing)}: taken as unknown")
+        warnings += self._ranges[seen_as].outside(counters)
+        warnings += self._standing_warnings(seen_as)
+        args = self.catalogue.comparable_args(run.args)
+        configuration = configuration_name((run.app, args, run.ranks, run.threads))
+        return Asked(run, seen_as, configuration, counters, tuple(warnings))
+
+    def predict(self, asked: Sequence[Asked]) -> list[Prediction]:
+        """One answer a run."""
+        corrections = self.corrections
+        counters = np.array([one.counters for one in asked])
+        mean, width = self._champion(asked, counters)
+        moved, counts = np.zeros(len(asked)), np.zeros(len(asked), int)
+        for name, correction in corrections.items():
+            of_view = np.array([one.seen_as == name for one in asked])
+            if of_view.any():
+                apps = tuple(one.run.app for one in asked if one.seen_as == name)
+                moved[of_view], width[of_view] = correction.correct(counters[of_view], apps, width[of_view])
+                counts[of_view] = correction.count
+        centre = mean + moved
+        ends = [np.exp(values).tolist() for values in (centre, centre - width, centre + width)]
+        return [self._answer(*answer) for answer in zip(asked, *ends, counts.tolist(), strict=True)]
+
+    def seen_as(self, gpus: int | None) -> str:
+        """How a run on the machine saw it."""
+        host = f"{self.machine}{HOST}"
+        if host not in self.adapted.samples.machines:
+            return self._existing(self.machine)
+        if gpus is None:
+            raise BadInputError(f"gpus: is missing: {self.machine} has GPUs, say how many the run used (0 for none)")
+        return self._existing(self.machine if gpus else host)
+
+    def known_run(self, app: str, args: str, ranks: int, threads: int, *, seen_as: str) -> Asked | None:
+        """A configuration whose run on the reference machine the champion knows; None where it knows none."""
+        samples = self.adapted.samples
+        configuration = configuration_name((app, self.catalogue.comparable_args(args), ranks, threads))
+        source = samples.machines.index(self.adapted.views[seen_as].source)
+        row = self._row_of.get(configuration)
+        if row is None or not np.isfinite(samples.log_seconds[source, row]):
+            return None
+        seconds = float(np.exp(samples.log_seconds[source, row]))
+        run = Run(
+            machine=self.references[seen_as], app=app, args=args, ranks=ranks, threads=threads, wall_seconds=seconds
+        )
+        return Asked(run, seen_as, configuration, samples.counters[source, row], ())
+
+    def learned_from(self, asked: Asked) -> bool:
+        """Whether the champion was made with a time of this configuration on the machine itself."""
+        samples = self.adapted.samples
+        row = self._row_of.get(asked.configuration)
+        target = samples.machines.index(asked.seen_as)
+        return row is not None and bool(np.isfinite(samples.log_seconds[target, row]))
+
+    def take(self, observed: Sequence[tuple[Asked, float]]) -> None:
+        """Let runs and their measured seconds on the machine count from now on."""
+        if not observed:
+            return
+        asked = [one for one, _ in observed]
+        mean, _ = self._champion(asked, np.array([one.counters for one in asked]))
+        with self._lock:
+            for (one, seconds), expected in zip(observed, mean.tolist(), strict=True):
+                self._seen.append(Seen(one.seen_as, one.run.app, one.counters, float(np.log(seconds)) - expected))
+            touched = {one.seen_as for one in asked}
+            self.corrections = {**self.corrections, **{name: self._correction(name) for name in touched}}
+
+    def _correction(self, name: str) -> OnlineCorrection:
+        runs = [seen for seen in self._seen if seen.seen_as == name]
+        observed = Observed(
+            np.array([seen.counters for seen in runs]),
+            tuple(seen.app for seen in runs),
+            np.array([seen.residual for seen in runs]),
+        )
+        return OnlineCorrection.fit(observed, self._scalers[name], self._spreads[name])
+
+    def _champion(self, asked: Sequence[Asked], counters: Floats) -> tuple[Floats, Floats]:
+        """What the champion alone says: log seconds and half width of their interval."""
+        questions = Questions(
+            [self.adapted.views[one.seen_as].source for one in asked],
+            [one.seen_as for one in asked],
+            [one.run.app for one in asked],
+            [one.configuration for one in asked],
+            counters,
+            np.log([one.run.wall_seconds for one in asked]),
+        )
+        mean, lower, _ = self.adapted.predict(questions)
+        return mean, mean - lower
+
+    def _view_of(self, run: Run) -> tuple[str, list[str]]:
+        """How the program sees the machine, and what to say of it."""
+        host = f"{self.machine}{HOST}"
+        if host not in self.adapted.samples.machines:
+            return self._existing(self.machine), []
+        if run.uses_gpus is not None:
+            return self._existing(self.machine if run.uses_gpus else host), []
+        if run.app in self._apps_on_hosts and run.app not in self._apps_on_gpus:
+            return self._existing(host), [f"{run.app} is taken to run without GPUs, as it did so far"]
+        known = "as it did so far" if run.app in self._apps_on_gpus else "which is not known: say uses_gpus"
+        return self._existing(self.machine), [f"{run.app} is taken to use the GPUs of {self.machine}, {known}"]
+
+    def _apps_on(self, machines: Collection[str]) -> set[str]:
+        """Applications that ran on one of these."""
+        samples = self.adapted.samples
+        here = [name in machines for name in samples.machines]
+        ran = np.isfinite(samples.log_seconds[here]).any(axis=0) & ~samples.is_benchmark
+        return set(samples.apps[ran].tolist())
+
+    def _existing(self, name: str) -> str:
+        if name not in self.adapted.views:
+            raise BadInputError(f"the model of {self.machine} is of {', '.join(self.adapted.views)}, not of {name}")
+        return name
+
+    def _standing_warnings(self, seen_as: str) -> list[str]:
+        view = self.adapted.views[seen_as]
+        found = []
+        if view.severity is not None and view.severity > _HARD:
+            found.append(f"severity {view.severity:.2f}: {view.source} says little of {seen_as}, expect large errors")
+        if not view.shots:
+            found.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
+        return found
+
+    def _answer(self, asked: Asked, centre: float, lower: float, upper: float, count: int) -> Prediction:
+        run = asked.run
+        return Prediction(
+            run.machine,
+            self.machine,
+            run.app,
+            run.args,
+            run.ranks,
+            run.threads,
+            run.wall_seconds,
+            centre / run.wall_seconds,
+            centre,
+            lower,
+            upper,
+            self.name,
+            self.version,
+            self.adapted.views[asked.seen_as].chosen in ("with_prior", "paired"),
+            count,
+            asked.warnings,
+        )
+
+    def _expected_spread(self, name: str, source: int) -> float:
+        """Standard deviation of log residuals that the champion's own intervals stand for."""
+        samples = self.adapted.samples
+        row = int(np.flatnonzero(np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark)[0])
+        view = self.adapted.views[name]
+        questions = Questions(
+            [view.source],
+            [name],
+            [str(samples.apps[row])],
+            [samples.configurations[row]],
+            samples.counters[source, [row]],
+            samples.log_seconds[source, [row]],
+        )
+        mean, lower, _ = self.adapted.predict(questions)
+        return float((mean - lower)[0]) / NINETY_PERCENT
