@@ -10,14 +10,24 @@ import numpy as np
 
 from perf_assets.features.paired import Floats, PairedSamples
 from perf_assets.features.scaling import Scaler
-from perf_assets.models.additive_gp import Process, RunInputs, Spreads, evidence_weights, fit_processes
+from perf_assets.models.additive_gp import (
+    Process,
+    RunInputs,
+    Spreads,
+    describe,
+    evidence_weights,
+    fit_processes,
+    restore,
+)
 from perf_assets.models.conformal import cross_conformal
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
 
 MOST_RUNS = 200
 """Observed runs that count, the newest: further ones hardly change the correction and cost their cube."""
 _ENOUGH = 10
-"""Observed runs from which on the interval is theirs."""
+"""Observed runs from which on the spreads are fitted to them, and the interval is theirs."""
+_OFFSET = 0.5
+"""Expected spread of what all runs have in common, relative to that of single runs."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,11 @@ class OnlineCorrection:
         counters, apps = observed.counters[-MOST_RUNS:], observed.apps[-MOST_RUNS:]
         residuals = observed.residuals[-MOST_RUNS:]
         runs = _inputs(counters, apps, scaler)
-        processes = fit_processes(runs, residuals, Spreads(expected_spread, expected_spread))
+        expected = Spreads(_OFFSET * expected_spread, expected_spread)
+        processes = fit_processes(runs, residuals, expected)
+        if len(runs) < _ENOUGH:
+            # So few say nothing of how much runs differ: one slow run must not move all others.
+            processes = [_as_expected(process, residuals, expected) for process in processes]
         shares = evidence_weights(processes)
         mean, spread = _each_from_the_others(processes, shares, residuals)
         quantile = NINETY_PERCENT
@@ -82,6 +96,12 @@ def run_scaler(samples: PairedSamples, source: int) -> Scaler:
 def _inputs(counters: Floats, apps: tuple[str, ...], scaler: Scaler) -> RunInputs:
     scaled = scaler.transform(counters)
     return RunInputs(scaled / np.sqrt(scaled.shape[1]), np.zeros((len(apps), 0)), np.array(apps, np.str_))
+
+
+def _as_expected(process: Process, residuals: Floats, expected: Spreads) -> Process:
+    """The same with the spreads that are expected instead of those that were fitted."""
+    described = {**describe(process), "amplitudes": expected.by_cause().tolist()}
+    return restore(described, process.runs, residuals)
 
 
 def _each_from_the_others(processes: list[Process], shares: Floats, residuals: Floats) -> tuple[Floats, Floats]:

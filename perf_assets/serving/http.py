@@ -120,7 +120,7 @@ def create_app(predictor: Predictor, limits: Limits, token: str | None) -> FastA
     )
     _add_routes(app, service)
     _add_problems(app)
-    app.add_middleware(Guard, most_bytes=limits.body_bytes, token=token)  # type: ignore[arg-type]
+    app.add_middleware(Guard, most_bytes=limits.body_bytes, token=token)
     return app
 
 

@@ -1,4 +1,4 @@
-"""The page at /docs: what the service answers, with examples to copy. Made here because it must work without network."""
+"""The page at /docs: what the service answers, with examples to copy. Our own, because it must work offline."""
 
 import json
 from html import escape
