@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from perf_assets.features.paired import Floats, PairedSamples
-from perf_assets.features.scaling import Scaler
 from perf_assets.models.additive_gp import (
     Process,
     RunInputs,
@@ -20,7 +19,9 @@ from perf_assets.models.additive_gp import (
     restore,
 )
 from perf_assets.models.conformal import cross_conformal
+from perf_assets.models.paired_adaptation import PairedModel
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
+from perf_assets.models.stored_samples import Questions
 
 MOST_RUNS = 200
 """Observed runs that count, the newest: further ones hardly change the correction and cost their cube."""
@@ -30,55 +31,42 @@ _OFFSET = 0.5
 """Expected spread of what all runs have in common, relative to that of single runs."""
 
 
-@dataclass(frozen=True)
-class Observed:
-    """Runs on the target beside the model's answers, oldest first."""
-
-    counters: Floats
-    """Runs x counters on the reference machine, as the model takes them."""
-    apps: tuple[str, ...]
-    residuals: Floats
-    """Log of measured over predicted time."""
-
-    def __len__(self) -> int:
-        return len(self.apps)
-
-
 @dataclass(frozen=True, eq=False)
 class OnlineCorrection:
     """What observed runs say of other runs."""
 
-    scaler: Scaler
     processes: tuple[Process, ...]
     shares: Floats
     quantile: float
     """Half width of a 90% interval in standard deviations."""
     count: int
+    """Observed runs."""
 
     @classmethod
-    def fit(cls, observed: Observed, scaler: Scaler, expected_spread: float) -> "OnlineCorrection":
-        """`expected_spread` is the standard deviation of residuals that the model expects, in log seconds."""
-        counters, apps = observed.counters[-MOST_RUNS:], observed.apps[-MOST_RUNS:]
-        residuals = observed.residuals[-MOST_RUNS:]
-        runs = _inputs(counters, apps, scaler)
+    def fit(cls, observed: RunInputs, residuals: Floats, expected_spread: float) -> "OnlineCorrection":
+        """From the log of measured over predicted time of observed runs, oldest first.
+
+        `expected_spread` is the standard deviation of these that the model expects.
+        """
+        newest = np.arange(len(observed))[-MOST_RUNS:]
+        runs, residual = observed.at(newest), residuals[newest]
         expected = Spreads(_OFFSET * expected_spread, expected_spread)
-        processes = fit_processes(runs, residuals, expected)
+        processes = fit_processes(runs, residual, expected)
         if len(runs) < _ENOUGH:
             # So few say nothing of how much runs differ: one slow run must not move all others.
-            processes = [_as_expected(process, residuals, expected) for process in processes]
+            processes = [_as_expected(process, residual, expected) for process in processes]
         shares = evidence_weights(processes)
-        mean, spread = _each_from_the_others(processes, shares, residuals)
         quantile = NINETY_PERCENT
         if len(runs) >= _ENOUGH:
-            quantile = cross_conformal(mean / spread, residuals / spread, 0.0).half_width
-        return cls(scaler, tuple(processes), shares, quantile, len(observed))
+            mean, spread = _each_from_the_others(processes, shares, residual)
+            quantile = cross_conformal(mean / spread, residual / spread, 0.0).half_width
+        return cls(tuple(processes), shares, quantile, len(observed))
 
-    def correct(self, counters: Floats, apps: tuple[str, ...], half_width: Floats) -> tuple[Floats, Floats]:
+    def correct(self, runs: RunInputs, half_width: Floats) -> tuple[Floats, Floats]:
         """Of other runs: what to add to the model's log seconds, and the half width of the 90% interval then.
 
         `half_width` is the model's own; with few observed runs the interval is not narrower than that.
         """
-        runs = _inputs(counters, apps, self.scaler)
         means = np.stack([process.mean(runs) for process in self.processes])
         variances = np.stack([process.variance(runs) + process.noise**2 for process in self.processes])
         mean = self.shares @ means
@@ -87,15 +75,23 @@ class OnlineCorrection:
         return np.asarray(mean), np.asarray(width if self.count >= _ENOUGH else np.maximum(width, half_width))
 
 
-def run_scaler(samples: PairedSamples, source: int) -> Scaler:
-    """Of the counters of application runs on a reference machine."""
-    runs = ~samples.is_benchmark & np.isfinite(samples.log_seconds[source])
-    return Scaler.fit(samples.counters[source, runs])
+class RunsAsSeen:
+    """How a target model of one view shows runs to a process: their counters, and their times on other machines."""
 
+    def __init__(self, model: PairedModel, samples: PairedSamples) -> None:
+        self._view = model.view
+        others = samples.log_seconds[self._view.others]
+        unknown = np.full((len(others), 1), np.nan)
+        self._elsewhere = np.hstack([others, unknown]).T
+        self._row_of = {name: row for row, name in enumerate(samples.configurations)}
 
-def _inputs(counters: Floats, apps: tuple[str, ...], scaler: Scaler) -> RunInputs:
-    scaled = scaler.transform(counters)
-    return RunInputs(scaled / np.sqrt(scaled.shape[1]), np.zeros((len(apps), 0)), np.array(apps, np.str_))
+    def of(self, questions: Questions) -> RunInputs:
+        """Inputs of runs; one that no other machine has done is taken to behave there like the average run."""
+        counters = self._view.scaler.transform(questions.counters)
+        rows = [self._row_of.get(name, -1) for name in questions.configurations]
+        ratios = self._elsewhere[rows] - questions.log_seconds[:, None]
+        profile = np.nan_to_num(ratios - self._view.centre, nan=0.0) / self._view.scale
+        return RunInputs(counters / np.sqrt(counters.shape[1]), profile, np.array(questions.apps, np.str_))
 
 
 def _as_expected(process: Process, residuals: Floats, expected: Spreads) -> Process:

@@ -14,7 +14,7 @@ from perf_assets.features.fleet_samples import configuration_name
 from perf_assets.features.paired import HOST, Floats, physical
 from perf_assets.features.raw_counters import by_quantity, features_of_run
 from perf_assets.models.adapted import AdaptedTarget
-from perf_assets.models.online import Observed, OnlineCorrection, run_scaler
+from perf_assets.models.online import OnlineCorrection, RunsAsSeen
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
 from perf_assets.models.stored_samples import Questions
 from perf_assets.registry.target import load_target, registered_name
@@ -42,13 +42,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Seen:
-    """A run that was observed: what it took beyond what the champion says."""
+    """A run that was observed."""
 
-    seen_as: str
-    app: str
-    counters: Floats
+    asked: Asked
+    """As it was on the reference machine."""
     residual: float
-    """Log of measured over predicted time."""
+    """Log of its time over what the champion says."""
 
 
 @dataclass(eq=False)
@@ -82,7 +81,7 @@ class ServedTarget:
         self._expected = expected_features(self.adapted)
         sources = {name: samples.machines.index(view.source) for name, view in self.adapted.views.items()}
         self._ranges = {name: Ranges.of(samples, source) for name, source in sources.items()}
-        self._scalers = {name: run_scaler(samples, source) for name, source in sources.items()}
+        self._as_seen = {name: RunsAsSeen(view.model, samples) for name, view in self.adapted.views.items()}
         self._spreads = {name: self._expected_spread(name, source) for name, source in sources.items()}
         with_host = {f"{name}{HOST}" for name in samples.machines} & set(samples.machines)
         self._apps_on_hosts = self._apps_on(with_host)
@@ -143,17 +142,17 @@ class ServedTarget:
     def predict(self, asked: Sequence[Asked]) -> list[Prediction]:
         """One answer a run."""
         corrections = self.corrections
-        counters = np.array([one.counters for one in asked])
-        mean, width = self._champion(asked, counters)
-        moved, counts = np.zeros(len(asked)), np.zeros(len(asked), int)
+        questions = self._questions(asked)
+        mean, width = self._champion(questions)
+        counts = np.zeros(len(asked), int)
         for name, correction in corrections.items():
             of_view = np.array([one.seen_as == name for one in asked])
             if of_view.any():
-                apps = tuple(one.run.app for one in asked if one.seen_as == name)
-                moved[of_view], width[of_view] = correction.correct(counters[of_view], apps, width[of_view])
+                runs = self._as_seen[name].of(questions.where(of_view))
+                moved, width[of_view] = correction.correct(runs, width[of_view])
+                mean[of_view] += moved
                 counts[of_view] = correction.count
-        centre = mean + moved
-        ends = [np.exp(values).tolist() for values in (centre, centre - width, centre + width)]
+        ends = [np.exp(values).tolist() for values in (mean, mean - width, mean + width)]
         return [self._answer(*answer) for answer in zip(asked, *ends, counts.tolist(), strict=True)]
 
     def seen_as(self, gpus: int | None) -> str:
@@ -190,33 +189,31 @@ class ServedTarget:
         """Let runs and their measured seconds on the machine count from now on."""
         if not observed:
             return
-        asked = [one for one, _ in observed]
-        mean, _ = self._champion(asked, np.array([one.counters for one in asked]))
+        mean, _ = self._champion(self._questions([asked for asked, _ in observed]))
+        residuals = np.log([seconds for _, seconds in observed]) - mean
         with self._lock:
-            for (one, seconds), expected in zip(observed, mean.tolist(), strict=True):
-                self._seen.append(Seen(one.seen_as, one.run.app, one.counters, float(np.log(seconds)) - expected))
-            touched = {one.seen_as for one in asked}
+            for (asked, _), residual in zip(observed, residuals.tolist(), strict=True):
+                self._seen.append(Seen(asked, residual))
+            touched = {asked.seen_as for asked, _ in observed}
             self.corrections = {**self.corrections, **{name: self._correction(name) for name in touched}}
 
     def _correction(self, name: str) -> OnlineCorrection:
-        runs = [seen for seen in self._seen if seen.seen_as == name]
-        observed = Observed(
-            np.array([seen.counters for seen in runs]),
-            tuple(seen.app for seen in runs),
-            np.array([seen.residual for seen in runs]),
-        )
-        return OnlineCorrection.fit(observed, self._scalers[name], self._spreads[name])
+        seen = [one for one in self._seen if one.asked.seen_as == name]
+        runs = self._as_seen[name].of(self._questions([one.asked for one in seen]))
+        return OnlineCorrection.fit(runs, np.array([one.residual for one in seen]), self._spreads[name])
 
-    def _champion(self, asked: Sequence[Asked], counters: Floats) -> tuple[Floats, Floats]:
-        """What the champion alone says: log seconds and half width of their interval."""
-        questions = Questions(
+    def _questions(self, asked: Sequence[Asked]) -> Questions:
+        return Questions(
             [self.adapted.views[one.seen_as].source for one in asked],
             [one.seen_as for one in asked],
             [one.run.app for one in asked],
             [one.configuration for one in asked],
-            counters,
+            np.array([one.counters for one in asked]),
             np.log([one.run.wall_seconds for one in asked]),
         )
+
+    def _champion(self, questions: Questions) -> tuple[Floats, Floats]:
+        """What the champion alone says: log seconds and half width of their interval."""
         mean, lower, _ = self.adapted.predict(questions)
         return mean, mean - lower
 
@@ -278,14 +275,12 @@ class ServedTarget:
         """Standard deviation of log residuals that the champion's own intervals stand for."""
         samples = self.adapted.samples
         row = int(np.flatnonzero(np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark)[0])
-        view = self.adapted.views[name]
         questions = Questions(
-            [view.source],
+            [samples.machines[source]],
             [name],
             [str(samples.apps[row])],
             [samples.configurations[row]],
             samples.counters[source, [row]],
             samples.log_seconds[source, [row]],
         )
-        mean, lower, _ = self.adapted.predict(questions)
-        return float((mean - lower)[0]) / NINETY_PERCENT
+        return float(self._champion(questions)[1][0]) / NINETY_PERCENT
