@@ -22,10 +22,16 @@ ALLOWED = {
     "demo": {"core"},
     "models": {"core", "features"},
     "registry": {"core", "features", "models"},
+    "serving": {"core", "readers", "features", "storage", "models", "registry"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
 SHELLS = {"defs", "cli", "api"}
+LOADED_LATE = {"models", "registry", "serving"}
+"""By shells, inside of functions."""
 HOMES = {
+    "fastapi": {"serving"},
+    "starlette": {"serving"},
+    "uvicorn": {"serving"},
     "dagster": {"defs"},
     "duckdb": {"storage"},
     "mlflow": {"registry"},
@@ -34,7 +40,7 @@ HOMES = {
     "pytorch_tabnet": {"models"},
     "sklearn": {"models"},
 }
-HEAVY = ["torch", "xgboost", "sklearn", "mlflow", "matplotlib"]
+HEAVY = ["torch", "xgboost", "sklearn", "mlflow", "matplotlib", "fastapi"]
 
 
 def imports(file: Path) -> Iterator[tuple[str, bool]]:
@@ -52,11 +58,11 @@ def imports(file: Path) -> Iterator[tuple[str, bool]]:
 
 
 def package_files() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+    return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem == "api")
 
 
 def home_of(file: Path) -> str:
-    return file.relative_to(PACKAGE).parts[0]
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def test_the_rules_cover_every_package() -> None:
@@ -73,7 +79,8 @@ def test_packages_import_only_what_they_may(file: Path) -> None:
         if parts[0] == "perf_assets" and len(parts) > 1 and parts[1] in EVERYTHING:
             if home in SHELLS:
                 assert parts[1] in {home, *ALLOWED} or (home == "cli" and parts[1] in SHELLS), module
-                assert not (is_top and parts[1] in {"models", "registry"}), f"{module} at the top of {file}"
+                assert home != "defs" or parts[1] != "serving", f"{module}: only cli and api may"
+                assert not (is_top and parts[1] in LOADED_LATE), f"{module} at the top of {file}"
             else:
                 assert parts[1] == home or parts[1] in ALLOWED[home], f"{home} imports {module}"
         if parts[0] in HOMES:
@@ -99,6 +106,14 @@ def test_loading_the_definitions_is_light() -> None:
 def test_the_command_line_answers_without_loading_anything() -> None:
     loaded = loaded_after("from perf_assets.cli.main import cli; cli(['--help'], standalone_mode=False)")
     assert loaded.isdisjoint([*HEAVY, "dagster", "duckdb", "pandas", "pyarrow", "numpy", "pydantic", "rich"])
+
+
+def test_predictions_in_python_need_no_dagster() -> None:
+    assert loaded_after("from perf_assets.api import open_lake").isdisjoint([*HEAVY, "dagster", "pandas"])
+    everything = "; ".join(
+        f"import perf_assets.serving.{path.stem}" for path in (PACKAGE / "serving").glob("[a-z]*.py")
+    )
+    assert "dagster" not in loaded_after(everything)
 
 
 def test_the_entry_point_stays_small() -> None:

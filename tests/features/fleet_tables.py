@@ -29,10 +29,10 @@ def seconds(work: float, share: float, speeds: tuple[float, float]) -> float:
     return work * memory**-share * compute ** -(1 - share)
 
 
-def fleet_tables(seed: int = 0) -> FleetTables:
-    """The three tables."""
+def fleet_tables(seed: int = 0, sizes: int = 8) -> FleetTables:
+    """The three tables; every application ran in so many sizes."""
     generator = np.random.default_rng(seed)
-    return FleetTables(_runs(generator), _kernels(), _specs())
+    return FleetTables(_runs(generator, sizes), _kernels(), _specs())
 
 
 def _kernels() -> pd.DataFrame:
@@ -50,14 +50,14 @@ def _kernels() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _runs(generator: np.random.Generator) -> pd.DataFrame:
+def _runs(generator: np.random.Generator, sizes: int) -> pd.DataFrame:
     rows = []
     for machine, speeds in SPEEDS.items():
         if machine == "fir":
             continue
         for app, share in APPS.items():
             gpus = int(machine in GPU and app not in WITHOUT_GPU)
-            for size in range(1, 9):
+            for size in range(1, sizes + 1):
                 noise = np.exp(0.01 * generator.standard_normal(len(XAMM_FEATURES) + 1))
                 features = {f.name: (0.05 + share * (i % 3) + 0.01 * i) for i, f in enumerate(XAMM_FEATURES)}
                 measured = {name: value * float(n) for (name, value), n in zip(features.items(), noise, strict=False)}

@@ -1,0 +1,151 @@
+"""Which model answers, with which numbers, and what is said of the answer."""
+
+from dataclasses import replace
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+from perf_assets.api import open_lake
+from perf_assets.core.catalogue import load_catalogue
+from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.features.raw_counters import by_quantity, features_from_counters, features_of_run
+from perf_assets.serving.answers import Prediction, Rows
+from perf_assets.serving.asked import Run
+from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.target import ServedTarget
+from tests.features.fleet_tables import SPEEDS
+from tests.serving.conftest import COUNTERS, MACHINE, NAME, Fleet
+
+
+def as_table(runs: list[Run]) -> pd.DataFrame:
+    """As the registered model takes them."""
+    kept = ("app", "args", "ranks", "threads", "wall_seconds")
+    rows = [{"source_machine": run.machine, **{name: getattr(run, name) for name in kept}} for run in runs]
+    return pd.DataFrame([row | run.counters for row, run in zip(rows, runs, strict=True)])
+
+
+def test_the_champion_answers_runs_on_its_reference_machine_as_mlflow_does(predictor: Predictor, fleet: Fleet) -> None:
+    runs = [fleet.run(row) for row in fleet.unseen()[:20]]
+    found = predictor.predict(runs, MACHINE)
+    model = mlflow.pyfunc.load_model(f"models:/{NAME}@champion")
+    expected = model.predict(as_table(runs))
+    for name in ("predicted_seconds", "lower_seconds", "upper_seconds", "relative_time"):
+        assert [getattr(answer, name) for answer in found] == pytest.approx(expected[name].tolist(), rel=1e-9)
+    assert {(answer.model, answer.model_version) for answer in found} == {(NAME, 1)}
+    one = predictor.predict(runs[:1], MACHINE)[0]
+    assert one.predicted_seconds == pytest.approx(found[0].predicted_seconds, rel=1e-9), "alone or among others"
+    assert found[0].warnings == ()
+
+
+def test_raw_counters_are_translated_one_by_one_as_in_tables() -> None:
+    formulas = load_catalogue().resolve(COUNTERS, None)
+    rows = [
+        dict.fromkeys(COUNTERS, 10.0),
+        {"PAPI_TOT_INS": 100.0, "PAPI_LD_INS": 25.0, "PAPI_L1_LDM": 3.0},
+        {"PAPI_TOT_INS": 0.0, "PAPI_LD_INS": 25.0},
+        {"PAPI_SR_INS": 1.0},
+    ]
+    table = features_from_counters(pd.DataFrame(rows), formulas)
+    for position, row in enumerate(rows):
+        expected = table.iloc[position].dropna().to_dict()
+        assert features_of_run(row, by_quantity(formulas)) == pytest.approx(expected)
+    assert len(table.iloc[0].dropna()) >= 4
+
+
+def test_other_machines_are_answered_by_the_source_models_and_said_so(predictor: Predictor, fleet: Fleet) -> None:
+    other = next(name for name in ("ash", "birch") if name != fleet.reference)
+    run = fleet.run(0, machine=other)
+    answer = predictor.predict([run], MACHINE)[0]
+    assert (answer.model, answer.is_with_amm) == ("perf-source", True)
+    assert any(f"starts from runs on {fleet.reference}" in warning for warning in answer.warnings)
+    assert any("wide interval" in warning for warning in answer.warnings)
+    width = np.log(answer.upper_seconds / answer.predicted_seconds)
+    source = predictor.models.source()
+    assert source is not None
+    assert width == pytest.approx(1.645 * source.errors["with-amm"]["application"])
+
+
+def test_a_machine_with_only_a_benchmark_is_answered_before_any_run(predictor: Predictor, fleet: Fleet) -> None:
+    answer = predictor.predict([fleet.run(0)], "fir")[0]
+    assert (answer.model, answer.is_with_amm, answer.observed_count) == ("perf-source", True, 0)
+    assert any("fir has no champion yet" in warning for warning in answer.warnings)
+    assert any("held-out machines" in warning for warning in answer.warnings)
+    assert answer.lower_seconds < answer.predicted_seconds < answer.upper_seconds
+
+
+def test_warnings_name_what_is_missing_outside_and_hard(predictor: Predictor, fleet: Fleet) -> None:
+    run = fleet.run(0)
+    first, second = list(run.counters)[:2]
+    counters = {**run.counters, first: None, second: 1e30}
+    answer = predictor.predict([run.model_copy(update={"counters": counters})], MACHINE)[0]
+    assert any(warning.startswith(f"counters missing for {first}:") for warning in answer.warnings)
+    assert any(f"outside the training range: {second} 1e+30" in warning for warning in answer.warnings)
+    champion = predictor.models.champion(MACHINE)
+    views = {name: replace(view, severity=0.9, shots=0) for name, view in champion.adapted.views.items()}
+    hard = ServedTarget(
+        replace(champion.adapted, views=views), champion.formulas, champion.catalogue, 1, champion.made_at, True
+    )
+    said = " | ".join(hard.predict([hard.ask(run)])[0].warnings)
+    assert "severity 0.90" in said
+    assert "expected from its benchmark alone" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"machine": "nowhere"}, r"machine 'nowhere' is not known: nothing of it has landed: land its RAJAPerf runs"),
+        ({"machine": MACHINE}, "was measured on cedar itself"),
+        ({"counters": {}}, "has none of the counters that the model of cedar needs"),
+        ({"counters": {"PAPI_FOO": 3.0}}, "has none of the counters"),
+        ({"counters": {"branch_ratio": float("nan"), "load_ratio": None}}, "has none of the counters"),
+    ],
+)
+def test_bad_runs_are_refused_in_one_line(
+    change: dict[str, object], reason: str, predictor: Predictor, fleet: Fleet
+) -> None:
+    with pytest.raises(BadInputError, match=reason) as error:
+        predictor.predict([fleet.run(0, **change)], MACHINE)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_targets_and_machines_without_a_model_say_what_to_land(predictor: Predictor, fleet: Fleet) -> None:
+    with pytest.raises(UnknownError, match=r"machine 'nowhere' is not known: .* land its RAJAPerf runs"):
+        predictor.predict([fleet.run(0)], "nowhere")
+    (predictor.lake.landing / "newbox").mkdir()
+    with pytest.raises(
+        UnknownError, match=r"newbox has no champion yet \(land its RAJAPerf runs .*'perf-assets train'"
+    ):
+        predictor.predict([fleet.run(0)], "newbox")
+    assert {machine.machine: machine.next_step for machine in predictor.machines()}["newbox"].startswith("land its")
+
+
+def test_programs_that_never_used_gpus_are_taken_not_to(predictor: Predictor, fleet: Fleet) -> None:
+    source = predictor.models.source()
+    assert source is not None
+    run = fleet.run(0)
+    with_gpus, without = (
+        source.predict([run.model_copy(update={"uses_gpus": u})], "elm", {}, "")[0] for u in (True, False)
+    )
+    assert with_gpus.predicted_seconds != without.predicted_seconds
+    silent = source.predict([run], "elm", {}, "")[0]
+    assert any("taken to use GPUs" in warning for warning in silent.warnings)
+
+
+def test_the_api_shows_tables(predictor: Predictor, fleet: Fleet) -> None:
+    lake = open_lake()
+    answers = lake.predict(fleet.run(0, app="<b>Kripke"), to=MACHINE)
+    html = answers._repr_html_()
+    assert "&lt;b&gt;Kripke" in html
+    assert "<b>" not in html
+    assert answers.to_frame().loc[0, "model"] == NAME
+    assert {row.machine for row in lake.machines()} == {*SPEEDS}
+    assert {(row.name, row.aliases) for row in lake.models()} >= {(NAME, ("champion",))}
+    everywhere = lake.predict([fleet.run(0)], to="all")
+    assert {answer.target_machine for answer in everywhere} == {*SPEEDS} - {fleet.reference}
+    assert "<table>" in lake._repr_html_()
+    assert isinstance(everywhere[:2], Rows)
+    assert isinstance(everywhere[0], Prediction)
+    with pytest.raises(BadInputError, match="there is no data lake at"):
+        open_lake("/nowhere/at/all")
