@@ -3,7 +3,9 @@
 import gc
 import ipaddress
 import logging
+import signal
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
@@ -24,6 +26,8 @@ def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, s
     if token is None and not _is_loopback(host):
         raise BadInputError(f"--host {host} lets others in: give a token with --token-file or PERF_ASSETS_TOKEN")
     listener = _listen(host, port)
+    # The server ends in peace and then raises the signal again: that is an end, and no failure.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     keep_blas_to_one_thread()
     logging.basicConfig(format="%(asctime)s %(message)s")
     predictor = Predictor(lake, say)
@@ -41,8 +45,10 @@ def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, s
         limit_concurrency=_MOST_CONNECTIONS,
         server_header=False,
     )
-    address = listener.getsockname()
-    say(f"{len(predictor.models.machines())} champions; http://{host}:{address[1]}/docs says what is answered")
+    # From here on clients may come, even if the first has to wait a moment.
+    listener.listen(config.backlog)
+    port = listener.getsockname()[1]
+    say(f"{len(predictor.models.machines())} champions; http://{host}:{port}/docs says what is answered")
     uvicorn.Server(config).run(sockets=[listener])
 
 

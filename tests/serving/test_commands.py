@@ -1,0 +1,139 @@
+"""`perf-assets predict`, `observe` and `plan` on files as people have them."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from perf_assets.cli.main import cli
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.derivations import deriving
+from perf_assets.readers.bundle import read_bundle
+from perf_assets.storage.ingest import ingest_machine
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.warehouse import Warehouse
+from tests.serving.conftest import MACHINE, Fleet
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, [*arguments])
+
+
+def refused(*arguments: str) -> str:
+    """The line that the command ends with."""
+    done = run(*arguments)
+    assert isinstance(done.exception, BadInputError), done.output
+    assert "\n" not in str(done.exception)
+    return str(done.exception)
+
+
+@pytest.fixture
+def table(fleet: Fleet, tmp_path: Path) -> Path:
+    """Two runs on the reference machine with counters under its own names."""
+    rows = []
+    for row in fleet.unseen()[:2]:
+        asked = fleet.run(row)
+        ratios = {"PAPI_LD_INS": "load_ratio", "PAPI_SR_INS": "store_ratio", "PAPI_BR_INS": "branch_ratio"}
+        counted = {name: 1e9 * (asked.counters[ratio] or 0.0) for name, ratio in ratios.items()}
+        kept = {name: getattr(asked, name) for name in ("app", "args", "ranks", "threads", "wall_seconds")}
+        rows.append({**kept, "PAPI_TOT_INS": 1e9, **counted})
+    path = tmp_path / "runs.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def test_files_and_the_warehouse_give_the_same_answers(fleet: Fleet, lake: Lake, table: Path, tmp_path: Path) -> None:
+    given = ("predict", "--from", fleet.reference, "--to", MACHINE)
+    done = run(*given, str(table), "--json")
+    assert done.exit_code == 0, done.output
+    answers = json.loads(done.stdout)["predictions"]
+    assert [answer["source_machine"] for answer in answers] == [fleet.reference] * 2
+    assert all(answer["lower_seconds"] < answer["predicted_seconds"] < answer["upper_seconds"] for answer in answers)
+    assert all("counters missing for" in answer["warnings"][0] for answer in answers)
+    landed = run("land", str(table), "--machine", fleet.reference, "--kind", "samples", "--target", "wall_seconds")
+    assert landed.exit_code == 0, landed.output
+    ingest_machine(lake, fleet.reference, read_bundle)
+    warehouse = Warehouse(lake, deriving([]))
+    warehouse.load_machine(fleet.reference)
+    warehouse.derive_machine(fleet.reference)
+    first = answers[0]
+    stored = run(*given, "--app", first["app"], "--args", first["args"], "--ranks", "1", "--json")
+    assert json.loads(stored.stdout)["predictions"][0]["predicted_seconds"] == pytest.approx(
+        first["predicted_seconds"], rel=1e-6
+    )
+    bundle = next((lake.landing / fleet.reference).iterdir())
+    as_csv = run(*given, str(bundle), "--csv").stdout
+    assert len(list(csv.DictReader(io.StringIO(as_csv)))) == 2
+    run(*given, str(table), "--out", str(tmp_path / "out.json"))
+    assert json.loads((tmp_path / "out.json").read_text())["predictions"] == answers
+    shown = run(*given, str(table))
+    assert "champion v1" in shown.stdout
+    assert "warning (2 of 2): cedar: counters missing for" in shown.stderr
+    assert "no run of" in refused(*given, "--app", "Nonesuch")
+
+
+def test_bad_files_and_machines_are_one_line(fleet: Fleet, lake: Lake, table: Path, tmp_path: Path) -> None:
+    given = ("predict", "--from", fleet.reference, "--to", MACHINE)
+    empty, poor, typed, nan = (tmp_path / name for name in ("empty.csv", "perf.csv", "typed.csv", "nan.csv"))
+    empty.write_text("")
+    poor.write_text("5,,context-switches,7,100.00,,\n")
+    typed.write_text("app,ranks,wall_seconds,PAPI_TOT_INS\nKripke,four,1.5,7\n")
+    nan.write_text("app,args,ranks,wall_seconds,PAPI_TOT_INS\nKripke,-n 1,1,1.5,nan\n")
+    cases = {
+        (*given, str(empty)): "empty.csv",
+        (*given, str(tmp_path / "nothing")): "does not exist",
+        (
+            *given,
+            str(poor),
+            "--app",
+            "Kripke",
+            "--wall-seconds",
+            "2",
+        ): "has none of the counters that the model of cedar",
+        (*given, str(poor), "--app", "Kripke"): "says nothing of the run time: give --wall-seconds",
+        (*given, str(typed)): "column 'ranks' must hold numbers",
+        (*given, str(nan)): "has none of the counters that the model of cedar needs",
+        ("predict", "--from", "nowhere", "--to", MACHINE, str(table)): "machine 'nowhere' is not known: nothing of it",
+        ("predict", "--from", fleet.reference, "--to", "nowhere", str(table)): "machine 'nowhere' is not known",
+        ("predict", "--from", "No/Where", "--to", MACHINE): "machine id 'No/Where' is not allowed",
+        (*given, "--threads", "2"): "--threads is for a PROFILE: name one",
+        (*given, str(table), "--csv", "--json"): "exclude each other",
+        (*given, str(table), "--out", str(tmp_path / "no" / "out.csv")): "make the folder first",
+    }
+    for arguments, reason in cases.items():
+        assert reason in refused(*arguments)
+
+
+def test_runs_are_handed_in_and_planned(fleet: Fleet, lake: Lake, tmp_path: Path) -> None:
+    row = fleet.unseen()[0]
+    asked = fleet.run(row)
+    told = ("observe", "--machine", MACHINE, "--app", asked.app, "--args", asked.args, "--ranks", "1")
+    done = run(*told, "--threads", "1", "--wall-seconds", str(2 * fleet.seconds(row)), "--json")
+    assert done.exit_code == 0, done.output
+    noted = json.loads(done.stdout)["observed"][0]
+    assert noted["is_new"]
+    assert (lake.landing / MACHINE / noted["bundle"] / "manifest.json").is_file()
+    again = run(*told, "--threads", "1", "--wall-seconds", str(2 * fleet.seconds(row)), "--json")
+    assert not json.loads(again.stdout)["observed"][0]["is_new"]
+    assert refused(*told) == "name a PROFILE, or give --wall-seconds"
+    assert "wall_seconds: Input should be greater than 0" in refused(*told, "--wall-seconds", "-3")
+    assert "has no champion" in refused(
+        "observe", "--machine", "fir", "--app", "x", "--ranks", "1", "--wall-seconds", "1"
+    )
+    elsewhere = tmp_path / "there.csv"
+    elsewhere.write_text("app,args,ranks,threads,wall_seconds,load_ratio\nNew,-n 1,1,1,3.0,0.2\n")
+    new = ("observe", "--machine", MACHINE, "--app", "New", "--args=-n 1", "--ranks", "1", "--wall-seconds", "2")
+    assert "give that run as reference" in refused(*new)
+    assert json.loads(run(*new, "--reference", str(elsewhere), "--json").stdout)["observed"][0]["observed_count"] == 2
+    assert "no target model of 'fir'" in refused("plan", "fir")
+
+
+def test_serving_refuses_what_is_unsafe(lake: Lake, tmp_path: Path) -> None:
+    assert "lets others in: give a token" in refused("serve", "--host", "0.0.0.0", "--port", "0")
+    assert "cannot be read" in refused("serve", "--token-file", str(tmp_path / "none"))
+    (tmp_path / "token").write_text("\n")
+    assert "must hold one word" in refused("serve", "--token-file", str(tmp_path / "token"))
