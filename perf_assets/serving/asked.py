@@ -13,9 +13,28 @@ MOST_COUNTERS = 10_000
 """Of a run."""
 _MOST = 2**31 - 1
 
+_MOST_SECONDS = 1e10
+
 _Model = TypeVar("_Model", bound=BaseModel)
-_MachineId = Annotated[str, AfterValidator(check_machine_id)]
-_Counters = Annotated[dict[str, float | None], Field(max_length=MOST_COUNTERS)]
+
+
+def _check_text(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds characters that cannot be printed: leave them out")
+    return text
+
+
+def _check_finite(counters: dict[str, float | None]) -> dict[str, float | None]:
+    for name, value in counters.items():
+        if value is not None and math.isinf(value):
+            raise ValueError(f"{name} is infinite: leave it out, or give null")
+    return counters
+
+
+MachineId = Annotated[str, AfterValidator(check_machine_id)]
+_Text = Annotated[str, AfterValidator(_check_text)]
+_CounterName = Annotated[_Text, Field(min_length=1, max_length=300)]
+_Counters = Annotated[dict[_CounterName, float | None], Field(max_length=MOST_COUNTERS), AfterValidator(_check_finite)]
 
 
 class _Configured(BaseModel):
@@ -23,14 +42,14 @@ class _Configured(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    machine: _MachineId
+    machine: MachineId
     """On which it ran."""
-    app: str = Field(min_length=1, max_length=200)
-    args: str = Field(default="", max_length=10_000)
+    app: _Text = Field(min_length=1, max_length=200)
+    args: _Text = Field(default="", max_length=10_000)
     ranks: int = Field(ge=1, le=_MOST)
     threads: int = Field(default=1, ge=1, le=_MOST)
     """Threads per rank."""
-    wall_seconds: float = Field(gt=0, allow_inf_nan=False)
+    wall_seconds: float = Field(gt=0, le=_MOST_SECONDS, allow_inf_nan=False)
     counters: _Counters = Field(default_factory=dict)
     """Under the machine's own names (per rank), or canonical features; what is null or NaN was not measured."""
 

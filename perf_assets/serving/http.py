@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnknownError
 from perf_assets.core.validation import first_problem
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
-from perf_assets.serving.asked import Observation, Run
+from perf_assets.serving.asked import MachineId, Observation, Run
 from perf_assets.serving.examples import OBSERVATION, QUESTION
 from perf_assets.serving.guard import Guard
 from perf_assets.serving.lane import Lane
@@ -51,7 +51,7 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, json_schema_extra={"examples": [QUESTION]})
 
-    target: str
+    target: MachineId
     runs: list[Run] = Field(min_length=1)
 
 
@@ -216,8 +216,10 @@ def _add_problems(app: FastAPI) -> None:
         place = ".".join(str(part) for part in problem["loc"] if part != "body")
         if problem["type"] == "json_invalid":
             return said(422, f"the body is not JSON ({problem.get('ctx', {}).get('error', 'cut off')})")
+        if not place:
+            return said(422, "the body is no JSON object: send one, with Content-Type: application/json")
         message = str(problem["msg"]).removeprefix("Value error, ")
-        return said(422, f"{place}: {message}" if place else message)
+        return said(422, f"{place}: {message}")
 
     @app.exception_handler(ValidationError)
     async def invalid(request: Request, error: ValidationError) -> JSONResponse:

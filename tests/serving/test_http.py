@@ -92,6 +92,8 @@ def test_bad_questions_get_the_words_of_the_command_line(
         ("ranks", "four", "runs.0.ranks: Input should be a valid integer"),
         ("wall_seconds", 0, "runs.0.wall_seconds: Input should be greater than 0"),
         ("counters", {"load_ratio": "many"}, "runs.0.counters.load_ratio"),
+        ("counters", {"load_ratio": 1e400}, "runs.0.counters: load_ratio is infinite"),
+        ("args", "a\0b", "runs.0.args: holds characters that cannot be printed"),
         ("machine", "../etc", "runs.0.machine: machine id '../etc' is not allowed"),
         ("surprise", 1, "runs.0.surprise: Extra inputs are not permitted"),
     ],
@@ -99,13 +101,14 @@ def test_bad_questions_get_the_words_of_the_command_line(
 def test_wrong_types_are_named(field: str, value: object, reason: str, client: TestClient, fleet: Fleet) -> None:
     asked = question(fleet, [0])
     asked["runs"][0][field] = value
-    answer = client.post("/predict", json=asked)
+    body = json.dumps(asked).replace("Infinity", "1e400")
+    answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["error"].startswith(reason)
 
 
 def test_what_is_no_question_is_refused(client: TestClient, fleet: Fleet) -> None:
-    for body, reason in ((b"", "Field required"), (b"{", "the body is not JSON"), (b"[]", "")):
+    for body, reason in ((b"", "no JSON object"), (b"{", "the body is not JSON"), (b"[]", "no JSON object")):
         answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 422
         assert reason in answer.json()["error"]
