@@ -11,7 +11,7 @@ from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.core.places import mlflow_tracking_uri
 from perf_assets.registry.store import first_line, open_store
 
@@ -71,7 +71,13 @@ def newest_version(name: str) -> int:
 def fitted_folder(name: str, version: int) -> Path:
     """Where the arrays of a registered version are, on this machine."""
     open_store()
-    return Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}")) / "artifacts" / "fitted"
+    try:
+        folder = Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}"))
+    except MlflowException as error:
+        raise RegistryError(f"the files of {name} version {version} cannot be had ({first_line(error)})") from None
+    except OSError as error:
+        raise RegistryError(f"the files of {name} version {version} cannot be had ({error})") from None
+    return folder / "artifacts" / "fitted"
 
 
 def created_at(name: str, version: int) -> datetime:

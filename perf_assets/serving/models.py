@@ -1,7 +1,8 @@
 """The registered models that are in use: loaded once, replaced when an alias moves."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError
@@ -35,6 +36,7 @@ class Models:
         self._known_bundles: dict[str, set[str]] = {}
         self._landings: dict[str, int] = {}
         self._source: ServedSource | None = None
+        self._told: dict[str, str] = {}
         self._loading, self._loading_source = threading.RLock(), threading.Lock()
 
     def machines(self) -> list[str]:
@@ -70,10 +72,9 @@ class Models:
     def load_all(self) -> None:
         """Load every champion."""
         for machine in self.machines():
-            try:
-                self.target(machine)
-            except BadInputError as error:
-                self._say(f"the champion of {machine} cannot be used: {error}")
+            if machine not in self._targets:
+                with self._telling_once(machine):
+                    self.target(machine)
 
     def refresh(self) -> None:
         """Look where the aliases point now, and replace what has moved."""
@@ -86,8 +87,9 @@ class Models:
                     del self._targets[machine]
                     self._say(f"{present.name} has no champion any more")
                 elif version != present.version:
-                    self._targets[machine] = self._load(machine, version)
-                    self._say(f"{present.name}: version {version} instead of {present.version}")
+                    with self._telling_once(machine):
+                        self._targets[machine] = self._load(machine, version)
+                        self._say(f"{present.name}: version {version} instead of {present.version}")
         self.load_all()
         if self._source is not None:
             self.source()
@@ -138,10 +140,22 @@ class Models:
             target.observed_count,
         )
 
+    @contextmanager
+    def _telling_once(self, machine: str) -> Iterator[None]:
+        """A champion that cannot be loaded does not hold up the others, and is told of once."""
+        try:
+            yield
+            self._told.pop(machine, None)
+        except BadInputError as error:
+            if self._told.get(machine) != str(error):
+                self._told[machine] = str(error)
+                self._say(f"the champion of {machine} cannot be used: {error}")
+
     def _load(self, machine: str, version: int) -> ServedTarget:
         """A champion with the observed runs that it was not made of."""
         made = ServedTarget.load(machine, version, self.catalogue)
         self._known_bundles[machine] = set()
+        # Nobody has it yet: all observed runs are looked at again.
         self._replay(made)
         return made
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.features.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.registry.versions import promote
@@ -137,3 +137,24 @@ def test_runs_that_another_process_hands_in_count_within_a_second(fleet: Fleet, 
         assert serving.predict([fleet.run(row)], MACHINE)[0].observed_count == 1
     finally:
         watcher.stop()
+
+
+def test_a_champion_whose_files_are_gone_leaves_the_present_one_in_use(
+    predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    models = Predictor(predictor.lake, said.append).models
+    models.load_all()
+
+    def gone(machine: str, version: int, catalogue: object) -> None:
+        raise RegistryError("the files cannot be had")
+
+    monkeypatch.setattr("perf_assets.serving.models.ServedTarget.load", gone)
+    try:
+        promote(NAME, 2)
+        models.refresh()
+        models.refresh()
+        assert models.champion(MACHINE).version == 1
+        assert said == ["the champion of cedar cannot be used: the files cannot be had"]
+    finally:
+        promote(NAME, 1)
