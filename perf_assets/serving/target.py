@@ -226,8 +226,10 @@ class ServedTarget:
             return self._existing(self.machine if run.uses_gpus else host), []
         if run.app in self._apps_on_hosts and run.app not in self._apps_on_gpus:
             return self._existing(host), [f"{run.app} is taken to run without GPUs, as it did so far"]
-        known = "as it did so far" if run.app in self._apps_on_gpus else "which is not known: say uses_gpus"
-        return self._existing(self.machine), [f"{run.app} is taken to use the GPUs of {self.machine}, {known}"]
+        said = (
+            [] if run.app in self._apps_on_gpus else [f"{run.app} is taken to use GPUs: say uses_gpus if it does not"]
+        )
+        return self._existing(self.machine), said
 
     def _apps_on(self, machines: Collection[str]) -> set[str]:
         """Applications that ran on one of these."""

@@ -208,6 +208,22 @@ def test_the_champion_is_replaced_while_questions_are_answered(client: TestClien
     assert set(found) == {(200, 1), (200, 2)}, "none failed"
 
 
+def test_slow_answers_and_long_queues_are_refused(
+    predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    champion = predictor.models.champion(MACHINE)
+    may_answer = threading.Event()
+    monkeypatch.setattr(champion, "predict", lambda asked: may_answer.wait(10) and [])
+    with TestClient(create_app(predictor, Limits(seconds=0.3, waiting=1), None)) as client:
+        slow = client.post("/predict", json=question(fleet, [0]))
+        assert (slow.status_code, slow.json()["error"]) == (503, "no answer within 0.3 s: ask for fewer runs")
+        client.post("/predict", json=question(fleet, [0]))
+        full = client.post("/predict", json=question(fleet, [0]))
+        assert (full.status_code, full.json()["error"]) == (503, "too many predictions are waiting: try again later")
+        assert client.get("/health").status_code == 200, "the others are not held up"
+        may_answer.set()
+
+
 def test_a_failure_inside_is_no_traceback(client: TestClient, predictor: Predictor, monkeypatch: Any) -> None:
     def fail() -> None:
         raise RuntimeError("secret of the inside")

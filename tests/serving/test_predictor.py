@@ -11,6 +11,7 @@ from perf_assets.api import open_lake
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.features.raw_counters import by_quantity, features_from_counters, features_of_run
+from perf_assets.models.adapted import adapt
 from perf_assets.serving.answers import Prediction, Rows
 from perf_assets.serving.asked import Run
 from perf_assets.serving.predictor import Predictor
@@ -131,6 +132,26 @@ def test_programs_that_never_used_gpus_are_taken_not_to(predictor: Predictor, fl
     assert with_gpus.predicted_seconds != without.predicted_seconds
     silent = source.predict([run], "elm", {}, "")[0]
     assert any("taken to use GPUs" in warning for warning in silent.warnings)
+
+
+def test_a_champion_of_a_machine_with_gpus_has_two_views(predictor: Predictor, fleet: Fleet) -> None:
+    adapted = adapt(fleet.samples, "elm", 0, lambda line: None)
+    elm = ServedTarget(adapted, [], predictor.models.catalogue, 1, predictor.models.champion(MACHINE).made_at, True)
+
+    seen = {}
+    for app, view in (("Kripke", "elm"), ("miniVite", "elm (host)"), ("Unheard", "elm")):
+        asked = elm.ask(fleet.run(0, app=app, machine=elm.references[view]))
+        seen[app] = (asked.seen_as, " ".join(asked.warnings))
+    assert (seen["Kripke"][0], "taken to" in seen["Kripke"][1]) == ("elm", False)
+    assert seen["miniVite"][0] == "elm (host)"
+    assert seen["miniVite"][1].startswith("miniVite is taken to run without GPUs, as it did so far")
+    assert seen["Unheard"][0] == "elm"
+    assert seen["Unheard"][1].startswith("Unheard is taken to use GPUs: say uses_gpus if it does not")
+    told = elm.ask(fleet.run(0, uses_gpus=False, machine=elm.references["elm (host)"]))
+    assert told.seen_as == "elm (host)"
+    with pytest.raises(BadInputError, match="gpus: is missing: elm has GPUs"):
+        elm.seen_as(None)
+    assert (elm.seen_as(0), elm.seen_as(2)) == ("elm (host)", "elm")
 
 
 def test_the_api_shows_tables(predictor: Predictor, fleet: Fleet) -> None:
