@@ -186,14 +186,15 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
 def reference_machine(samples: PairedSamples, target: int) -> int | None:
     """The machine to start from: among those that share most runs with the target, the one most like it.
 
-    For a target without runs, the most alike of those that have some; None where there is none.
+    For a target without runs, among those that ran most; None where there is none.
     """
     here = samples.physical_machines
     others = [int(m) for m in samples.training_machines if here[m] != here[target]]
     if not others:
         return None
     seen = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
-    shared = np.array([(seen[other] & seen[target]).sum() for other in others])
+    wanted = seen[target] if seen[target].any() else np.ones(len(seen[target]), bool)
+    shared = np.array([(seen[other] & wanted).sum() for other in others])
     rows = samples.benchmark_rows()
     distances = np.array([np.mean(samples.benchmark_log_ratios(rows)[other, target] ** 2) for other in others])
     good = shared >= 0.9 * shared.max()
