@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.cli.output import print_json, print_table, say, say_stage
 from perf_assets.cli.tables import check_pattern, read_table, split_names
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import TRANSFER_MATRIX
@@ -29,7 +29,7 @@ def xamm(seeds: int) -> None:
     """Run the xAMM experiments on the machines of the lake and write their page (several minutes)."""
     from perf_assets.defs.runs import evaluate_xamm
 
-    evaluate_xamm(seeds, lambda title: say(f"== {title}"))
+    evaluate_xamm(seeds, say_stage)
     click.echo(Lake.default().reports / "xamm.html")
 
 
@@ -39,7 +39,7 @@ def pairs(seeds: int) -> None:
     """Score target models for all ordered pairs of machines of the lake; goes on where it was stopped."""
     from perf_assets.defs.runs import score_pairs
 
-    score_pairs(seeds, lambda title: say(f"== {title}"))
+    score_pairs(seeds, say_stage)
     click.echo(f"table {TRANSFER_MATRIX.name} in {Lake.default().warehouse}")
 
 

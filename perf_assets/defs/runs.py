@@ -23,6 +23,7 @@ from perf_assets.defs.jobs import (
     score_all_pairs_job,
     train_encoder_job,
     train_source_job,
+    write_fleet_page_job,
 )
 from perf_assets.defs.partitions import machines as machines_partitions
 
@@ -96,6 +97,11 @@ def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
     """Score all ordered pairs of machines."""
     config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds}}}}
     _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
+
+
+def write_fleet_page(on_stage: Callable[[str], None]) -> None:
+    """Write the page of the fleet."""
+    _run_stages([("page of the fleet", write_fleet_page_job.name, {}, None)], on_stage)
 
 
 def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:
