@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo up test lint bench fuzz docs clean
+.PHONY: setup demo up test test-all lint bench fuzz docs clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,8 @@ up: setup
 
 test: setup lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-all: test fuzz
 
 lint: setup
 	$(BIN)/ruff check .
