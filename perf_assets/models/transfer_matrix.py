@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.features.paired import PairedSamples, physical
-from perf_assets.models.adapted import PRIOR_COMPONENTS, adapt_view, pair_severity, reference_machine
+from perf_assets.models.adapted import PRIOR_COMPONENTS, reference_machine
+from perf_assets.models.adapted_view import adapt_view, pair_severity
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.paired_evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
