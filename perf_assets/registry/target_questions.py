@@ -9,16 +9,10 @@ from perf_assets.features.paired import HOST
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.runs_table import COLUMNS, example_runs, questions
 
+_ANSWERS = pd.Index(["predicted_seconds", "lower_seconds", "upper_seconds", "relative_time"])
 SIGNATURE = ModelSignature(
     inputs=Schema(list(COLUMNS)),
-    outputs=Schema(
-        [
-            ColSpec(DataType.double, "predicted_seconds"),
-            ColSpec(DataType.double, "lower_seconds"),
-            ColSpec(DataType.double, "upper_seconds"),
-            ColSpec(DataType.double, "relative_time"),
-        ]
-    ),
+    outputs=Schema([ColSpec(DataType.double, name) for name in _ANSWERS]),
 )
 """Runs on the reference machine of the model, to times on the target with a 90% interval."""
 
@@ -26,16 +20,9 @@ SIGNATURE = ModelSignature(
 def answer(table: pd.DataFrame, model: AdaptedTarget) -> pd.DataFrame:
     """Seconds on the machine with their interval, and the time relative to the source."""
     asked = questions(table, [model.machine] * len(table), model.samples)
-    mean, lower, upper = (np.exp(values) for values in model.predict(asked))
-    return pd.DataFrame(
-        {
-            "predicted_seconds": mean,
-            "lower_seconds": lower,
-            "upper_seconds": upper,
-            "relative_time": mean / table["wall_seconds"].to_numpy(float),
-        },
-        index=table.index,
-    )
+    found = np.exp(model.predict(asked))
+    relative = found[0] / np.exp(asked.log_seconds)
+    return pd.DataFrame(np.vstack([found, relative]).T, table.index, _ANSWERS)
 
 
 def example_questions(model: AdaptedTarget, count: int = 3) -> pd.DataFrame:
