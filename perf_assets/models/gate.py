@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import Floats, Indices
+from perf_assets.features.paired import Floats, Indices, Mask
 from perf_assets.models.candidates import Candidate
 from perf_assets.models.residual import folds_of
 
@@ -84,11 +84,15 @@ def cross_fit(candidates: Sequence[Candidate], target: Floats, shots: Indices, s
     is_few = len(shots) <= _FEW
     repeats = 1 if is_few else _REPEATS
     predicted = np.empty((repeats, len(candidates), len(shots)))
+    asked = list(range(len(candidates)))
     for repeat in range(repeats):
+        predicted[repeat] = predicted[0]
         # Candidates inside of folds: they share what is fitted on the same shots.
         for inside, outside in folds_of(len(shots), 2 * _FOLDS if is_few else _FOLDS, seed + _APART * repeat):
-            for row, candidate in zip(predicted[repeat], candidates, strict=True):
-                row[outside] = candidate.fit(shots[inside], seed)(shots[outside])
+            for i in asked:
+                predicted[repeat, i, outside] = candidates[i].fit(shots[inside], seed)(shots[outside])
+        # Who has no chance is not asked again.
+        asked = np.flatnonzero(_usable(_bounded((predicted[0] - target[shots]) ** 2))).tolist()
     # A candidate without an answer loses; it must not spoil the blend.
     worst = np.abs(target[shots]).max() + 1e3
     return CrossFit(tuple(candidates), np.nan_to_num(predicted, nan=worst, posinf=worst, neginf=-worst), target[shots])
@@ -127,8 +131,7 @@ def blend_weights(predicted: Floats, target: Floats) -> Floats:
     and their errors have long tails, averaged over a Bayesian bootstrap of the shots.
     """
     squares = np.mean([_bounded((once - target) ** 2) for once in predicted], axis=0)
-    means = squares.mean(axis=1)
-    usable = means <= _HOPELESS * means.min() + 1e-12
+    usable = _usable(squares)
     shares = np.random.default_rng(0).dirichlet(np.ones(len(target)), _DRAWS)
     errors = shares @ squares[usable].T + 1e-12
     likelihoods = (errors / errors.min(axis=1, keepdims=True)) ** (-_TEMPER * len(target) / 2)
@@ -138,13 +141,19 @@ def blend_weights(predicted: Floats, target: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
+def _usable(squares: Floats) -> Mask:
+    """Candidates that have a chance."""
+    means = squares.mean(axis=1)
+    return np.asarray(means <= _HOPELESS * np.nanmin(means) + 1e-12)
+
+
 def _bounded(squares: Floats) -> Floats:
     """Squared errors of candidates x shots that grow linearly beyond twice the best candidate's typical error.
 
     A single shot at the edge of the others is extrapolated when it is held out, which says little about a model that
     will have seen it.
     """
-    scale = float(squares.mean(axis=1).min()) + 1e-12
+    scale = float(np.nanmin(squares.mean(axis=1))) + 1e-12
     relative = np.sqrt(squares / scale)
     return np.asarray(scale * np.where(relative <= _EDGE, relative**2, 2 * _EDGE * relative - _EDGE**2))
 
