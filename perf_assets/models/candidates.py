@@ -20,7 +20,7 @@ _LEAST_WEIGHT = 0.05
 """Of a source, relative to all: those below are left out."""
 _ENOUGH_FOR_MAPS = 30
 _ENOUGH_FOR_TREES, _ENOUGH_FOR_BOOSTING = 20, 60
-"""Shots below which trees are worthless, and the gate does not ask them."""
+"""Shots below which trees and nearest neighbours are worthless, and the gate does not ask them."""
 _FEW_MATCHES = 0.5
 """Share of a source's counters below which matching names are not relied on alone."""
 
@@ -149,7 +149,7 @@ def target_only_candidates(target: TransferTable, names: Sequence[str] = tuple(F
 
         return fit
 
-    least = {"extra_trees": _ENOUGH_FOR_TREES, "xgboost": _ENOUGH_FOR_BOOSTING}
+    least = {"knn": _ENOUGH_FOR_TREES, "extra_trees": _ENOUGH_FOR_TREES, "xgboost": _ENOUGH_FOR_BOOSTING}
     return [
         TableCandidate(f"target_{name}", 10 * rank, fit_model(name), target.counters, least.get(name, 2))
         for rank, name in enumerate(FIT_SMALL)

@@ -23,7 +23,7 @@ _APART = 1000
 """Between the seeds of the folds of two repeats."""
 _TIE = 0.01
 """Candidates whose predictions are this near, relative to their squared error, are tied."""
-_HOPELESS = 4.0
+_HOPELESS = 8.0
 """Times the smallest held-out squared error; a candidate beyond has no weight."""
 _TEMPER = 0.2
 """Power of the likelihood."""
