@@ -1,6 +1,5 @@
 """Gathers what the page of a machine shows."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from perf_assets.core.catalogue import load_catalogue
@@ -29,7 +28,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     from perf_assets.models.adapted import AdaptedTarget
     from perf_assets.registry.store import versions
     from perf_assets.registry.target import ALIAS, candidate_table, registered_name
-    from perf_assets.reports.machine_facts import MachineFacts, Severity
+    from perf_assets.reports.machine_facts import MachineFacts
 
     adapted = AdaptedTarget.load(lake.target_folder(machine))
     missing: dict[str, str] = {}
@@ -68,9 +67,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         amms,
         candidates,
         curve,
-        Severity(*(asdict(aligned.severity)[name] for name in ("severity", "floor", "ceiling", "rescaled")))
-        if aligned
-        else None,
+        aligned.severity if aligned else None,
         aligned.rows if aligned else nothing,
         aligned.weights if aligned else nothing,
         _reference(adapted),

@@ -148,11 +148,6 @@ class PairedModel:
     residuals: dict[bool, Floats]
     """Of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
 
-    @property
-    def prior_share(self) -> float:
-        """How much the prior counts, by evidence: 0 to 1."""
-        return float(self.shares[self.has_prior].sum())
-
     def predict(self, samples: PairedSamples, rows: Indices) -> Floats:
         """Log seconds on the target of configurations that ran on the source."""
         runs = self._inputs(samples, rows)

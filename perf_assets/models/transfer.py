@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.severity import Severity
 from perf_assets.features.paired import Floats, Indices
 from perf_assets.models import archive
 from perf_assets.models.alignment import Alignment
@@ -26,7 +27,7 @@ from perf_assets.models.fitted import Fitted, Rows, parts_of
 from perf_assets.models.gate import Choice, choose, cross_fit
 from perf_assets.models.packing import pack, share_alignments, unpack
 from perf_assets.models.reach import Reach, trust
-from perf_assets.models.severity import Severity, severity
+from perf_assets.models.severity import severity
 
 LEAST_SHOTS = 4
 _BATCH = 512

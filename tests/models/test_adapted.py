@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_samples import fleet_samples
 from perf_assets.features.paired import Floats, Indices, PairedSamples, physical
 from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, reference_machine
 from perf_assets.models.adapted_view import AdaptedView, adapt_view
@@ -15,22 +14,20 @@ from perf_assets.models.paired_adaptation import fit_correction
 from perf_assets.models.paired_evaluation import shuffled_runs
 from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
 from perf_assets.models.stored_samples import Questions, with_questions
-from tests.features.fleet_tables import fleet_tables
 
 TARGET = "birch"
 
 
 @pytest.fixture(scope="module")
-def samples() -> PairedSamples:
+def samples(fleet: PairedSamples) -> PairedSamples:
     """A small fleet. One machine ran nearly everything, so that gaps are filled, and one ran two thirds."""
-    whole = fleet_samples(fleet_tables())
-    source, _ = reference(whole)
-    others = [m for m in whole.training_machines if m != source and whole.machines[m] != TARGET]
-    runs = np.flatnonzero(~whole.is_benchmark)
-    times = whole.log_seconds.copy()
+    source, _ = reference(fleet)
+    others = [m for m in fleet.training_machines if m != source and fleet.machines[m] != TARGET]
+    runs = np.flatnonzero(~fleet.is_benchmark)
+    times = fleet.log_seconds.copy()
     times[others[0], runs[5:7]] = np.nan
     times[others[1], runs[::3]] = np.nan
-    return replace(whole, log_seconds=times)
+    return replace(fleet, log_seconds=times)
 
 
 @pytest.fixture(scope="module")

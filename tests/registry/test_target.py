@@ -7,21 +7,19 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_samples import fleet_samples
-from perf_assets.features.paired import HOST
+from perf_assets.features.paired import HOST, PairedSamples
 from perf_assets.models.adapted import AdaptedTarget, adapt
 from perf_assets.models.stored_samples import with_questions
 from perf_assets.registry.runs_table import questions
 from perf_assets.registry.store import load
 from perf_assets.registry.target import ALIAS, register_target, registered_name
 from perf_assets.registry.target_questions import SIGNATURE, answer, example_questions
-from tests.features.fleet_tables import fleet_tables
 
 
 @pytest.fixture(scope="module")
-def adapted() -> AdaptedTarget:
+def adapted(fleet: PairedSamples) -> AdaptedTarget:
     """Of the machine with GPUs, which is two to programs."""
-    return adapt(fleet_samples(fleet_tables()), "elm", 0, lambda line: None)
+    return adapt(fleet, "elm", 0, lambda line: None)
 
 
 def test_the_loaded_model_says_what_the_fitted_one_does(
