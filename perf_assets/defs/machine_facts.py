@@ -1,6 +1,5 @@
 """Gathers what the page of a machine shows."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from perf_assets.core.catalogue import load_catalogue
@@ -29,7 +28,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     import pandas as pd
 
     from perf_assets.registry.target import candidate_table, champion_of, registered_name
-    from perf_assets.reports.machine_facts import MachineFacts, Severity
+    from perf_assets.reports.machine_facts import MachineFacts
 
     champion = champion_of(machine)
     if champion is None:
@@ -69,9 +68,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         amms,
         candidates,
         curve,
-        Severity(*(asdict(aligned.severity)[name] for name in ("severity", "floor", "ceiling", "rescaled")))
-        if aligned
-        else None,
+        aligned.severity if aligned else None,
         aligned.rows if aligned else nothing,
         aligned.weights if aligned else nothing,
         reference_machine(adapted),

@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, PairedSamples
-from perf_assets.models.adapted import AdaptedTarget, AdaptedView
+from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.models.adapted_view import AdaptedView
 from perf_assets.models.stored_samples import Questions
 
 THRESHOLD = 1.05

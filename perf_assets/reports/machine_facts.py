@@ -4,18 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-
-@dataclass(frozen=True)
-class Severity:
-    """How hard the transfer from the reference machine is, by counters under their own names; all from 0 to 1."""
-
-    severity: float
-    floor: float
-    """What a machine to itself looks like at the same number of runs."""
-    ceiling: float
-    """What no relation looks like."""
-    rescaled: float
-    """0 at the floor, 1 at the ceiling."""
+from perf_assets.core.severity import Severity
 
 
 @dataclass(frozen=True)

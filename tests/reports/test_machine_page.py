@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 
+from perf_assets.core.severity import Severity
 from perf_assets.reports import machine_figures as figures
-from perf_assets.reports.machine_facts import Severity
 from perf_assets.reports.machine_findings import machine_findings, severity_finding
 from perf_assets.reports.machine_numbers import distances, rank_correlation, transfer_gains
 from perf_assets.reports.machine_page import machine_page
