@@ -74,20 +74,28 @@ class VectorSamples:
             views=self.views[configurations],
         )
 
-    def without_machine(self, machine: int) -> "VectorSamples":
-        """The same as if a machine had never run an application: no samples on it, no times on it."""
-        kept = self.source != machine
-        seconds = self.log_seconds.copy()
-        seconds[:, machine] = np.nan
+    def at_most(self, count: int, seed: int) -> "VectorSamples":
+        """All samples, or a random `count` of them."""
+        if len(self) <= count:
+            return self
+        return self.where(np.sort(np.random.default_rng(seed).permutation(len(self))[:count]))
+
+    def where(self, kept: Mask | Indices) -> "VectorSamples":
+        """Some of the samples; all configurations stay."""
         return replace(
             self,
-            log_seconds=seconds,
             source=self.source[kept],
             row=self.row[kept],
             features=self.features[kept],
             is_cpu=self.is_cpu[kept],
-            paired=self.paired.hide_machine(int(self.views[0, machine])),
         )
+
+    def without_machine(self, machine: int) -> "VectorSamples":
+        """The same as if a machine had never run an application: no samples on it, no times on it."""
+        seconds = self.log_seconds.copy()
+        seconds[:, machine] = np.nan
+        paired = self.paired.hide_machine(int(self.views[0, machine]))
+        return replace(self.where(self.source != machine), log_seconds=seconds, paired=paired)
 
     def pair_examples(self) -> Examples:
         """Every sample for every machine, as questions to models of pairs, sample by sample."""

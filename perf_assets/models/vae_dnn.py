@@ -24,7 +24,7 @@ from perf_assets.models.sigma_vae import SigmaVae, vector_head
 from perf_assets.models.threads import keep_torch_in_budget
 
 _FILE = "vae_dnn.npz"
-_BATCH = 128
+_BATCH = 256
 _HELD_OUT = 0.1
 """Share of configurations that early stopping looks at."""
 
@@ -39,9 +39,9 @@ class VaeDnnSettings:
     calibration_epochs: int = 10
     ramp_epochs: int = 25
     joint_epochs: int = 12
-    most_dnn_epochs: int = 30
+    most_dnn_epochs: int = 25
     patience: int = 6
-    rows_an_epoch: int = 2500
+    rows_an_epoch: int = 2048
     """An epoch of the DNN is a random part of the rows: it is what takes time."""
     learning_rate: float = 1e-3
 

@@ -1,7 +1,6 @@
 """`best`: a blend of methods whose weights, intervals and orders come from predictions of held-out training rows."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -10,27 +9,34 @@ from pathlib import Path
 import numpy as np
 
 from perf_assets.features.folds import Unseen
-from perf_assets.features.paired import Floats
+from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.vectors import SLOWEST, VectorSamples, relative
 from perf_assets.models import archive
 from perf_assets.models.vector_methods import (
     COMPONENTS,
-    Majority,
+    MAJORITY,
     VectorPredictor,
     fit_method,
     load_method,
     save_method,
 )
+from perf_assets.models.vector_scores import same_orders
 
+_RANKED_BY = (*COMPONENTS, MAJORITY)
 Progress = Callable[[str], None]
 _FOLDS = 3
+_APPLICATION_FOLDS = 2
+"""Each is a fit of every method, and there is one blend for each application that is held out outside."""
+_MOST_SAMPLES = 3000
+"""To learn from where weights are chosen: the samples of a configuration say almost the same."""
 _STEPS = 5
 """Weights are fifths: finer ones only fit noise."""
 _AS_GOOD = 1.01
-_NEIGHBOURS = 50
+_NEIGHBOURS = 100
 _MOST_KEPT = 6000
-_CHUNK = 512
+_LEAST_SPREAD = 1e-6
 _BLEND_FILE = "blend.json"
+_COMPONENTS_FOLDER = "components"
 _HELD_OUT_FILE = "held_out.npz"
 
 
@@ -45,72 +51,87 @@ class Ranking:
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """Training samples as fits that did not see them predict them: samples x machines."""
+
+    values: Floats
+    """Centred log times."""
+    orders: Floats
+    """Those that machines are ranked by."""
+    log_seconds: Floats
+    """True log times, NaN where it did not run."""
+
+
+@dataclass(frozen=True)
 class VectorBlend:
-    """Weighted mean of the components' centred log times, and what held-out rows taught about its errors."""
+    """Weighted means of the components' centred log times, and what held-out rows taught about their errors."""
 
     components: Mapping[str, VectorPredictor]
     weights: Mapping[str, float]
-    majority: Majority
-    predicted: Floats
-    """Held-out training samples x machines."""
-    log_seconds: Floats
-    """True log times of the same, NaN where it did not run."""
+    """For times: smallest squared error of relative times."""
+    order_weights: Mapping[str, float]
+    """For the ranking: most held-out rows in the right order. The majority order has a say in it."""
+    held_out: HeldOut
 
     def predict(self, samples: VectorSamples) -> Floats:
         """Centred log times."""
-        return _mixed({name: model.predict(samples) for name, model in self.components.items()}, self.weights)
+        return _mixed({name: self.components[name].predict(samples) for name in self.weights}, self.weights)
 
-    def rank(self, predicted: Floats, asked: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]") -> Ranking:
-        """The most probable order: how did times turn out where held-out predictions looked like this one?
+    def rank(self, samples: VectorSamples, asked: Mask) -> Ranking:
+        """The order of the machines that are asked for, and how often an order that is as clear turned out right."""
+        found = {name: self.components[name].predict(samples) for name in self.order_weights}
+        ranked = _mixed(found, self.order_weights)
+        order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
+        places = np.empty(ranked.shape)
+        np.put_along_axis(places, order, np.arange(ranked.shape[1], dtype=float)[None], axis=1)
+        return Ranking(np.where(asked, places, np.inf), self._probability(ranked, asked))
 
-        Candidates are the orders that the errors of the nearest held-out predictions lead to.
-        """
-        places, probability = np.full(predicted.shape, np.inf), np.zeros(len(predicted))
-        errors = _level(self.log_seconds - self.predicted)
-        for start in range(0, len(predicted), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            distances = ((predicted[rows, None, :] - self.predicted[None]) ** 2).sum(axis=2)
-            nearest = np.argsort(distances, axis=1)[:, :_NEIGHBOURS]
-            for offset, near in enumerate(nearest):
-                row = start + offset
-                where = np.flatnonzero(asked[row])
-                order, probability[row] = _most_probable(predicted[row, where], errors[near][:, where])
-                places[row, where[order]] = np.arange(len(where))
-        return Ranking(places, probability)
+    def _probability(self, ranked: Floats, asked: Mask) -> Floats:
+        """Share of right orders among the held-out rows whose order was about as clear."""
+        known = self.held_out
+        errors = _level(known.log_seconds) - _level(known.orders)
+        spread = np.sqrt(np.nanmean((errors[:, :, None] - errors[:, None, :]) ** 2, axis=0)) + _LEAST_SPREAD
+        seen = clearness(known.orders, np.isfinite(known.log_seconds), spread)
+        by_clearness = np.argsort(seen)
+        is_right = same_orders(known.orders, known.log_seconds)[by_clearness].astype(float)
+        sums = np.concatenate([[0.0], np.cumsum(is_right)])
+        count = min(_NEIGHBOURS, len(seen))
+        middle = np.searchsorted(seen[by_clearness], clearness(ranked, asked, spread))
+        start = np.clip(middle - count // 2, 0, len(seen) - count)
+        return np.asarray((sums[start + count] - sums[start]) / count)
 
     def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
         """Of each machine, the log error of its relative time that `level` of the held-out rows stay within."""
-        ran = np.isfinite(self.log_seconds)
+        ran = np.isfinite(self.held_out.log_seconds)
         if reference in machines:
             ran = ran & ran[:, [machines.index(reference)]]
         kept = ran.any(axis=1)
         true, found = (
             np.log(relative(np.where(ran, logs, np.nan)[kept], reference, machines))
-            for logs in (self.log_seconds, self.predicted)
+            for logs in (self.held_out.log_seconds, self.held_out.values)
         )
         errors = np.abs(true - found)
         return np.array([_quantile(errors[r, m], level) for m, r in enumerate(ran[kept].T)])
 
     def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
+        """Store into a folder, without pickle; blends of one parent folder share their components there."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
-            save_method(name, component, folder / "components" / name)
-        save_method("majority", self.majority, folder / "majority")
-        archive.save(
-            folder / _HELD_OUT_FILE, {}, {"predicted": self.predicted.astype(np.float32), "true": self.log_seconds}
-        )
-        (folder / _BLEND_FILE).write_text(json.dumps({"weights": dict(self.weights)}))
+            save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
+        arrays = {name: array.astype(np.float32) for name, array in vars(self.held_out).items()}
+        archive.save(folder / _HELD_OUT_FILE, {}, arrays)
+        weights = {"values": dict(self.weights), "orders": dict(self.order_weights)}
+        (folder / _BLEND_FILE).write_text(json.dumps(weights))
 
     @classmethod
     def load(cls, folder: Path) -> "VectorBlend":
         """A saved one."""
-        weights = json.loads((folder / _BLEND_FILE).read_text())["weights"]
-        components = {name: load_method(folder / "components" / name) for name in weights}
-        held_out = archive.load(folder / _HELD_OUT_FILE)[1]
-        majority = load_method(folder / "majority")
-        assert isinstance(majority, Majority)
-        return cls(components, weights, majority, held_out["predicted"].astype(float), held_out["true"])
+        weights = json.loads((folder / _BLEND_FILE).read_text())
+        names = sorted({*weights["values"], *weights["orders"]})
+        components = {name: load_method(folder.parent / _COMPONENTS_FOLDER / name) for name in names}
+        arrays = archive.load(folder / _HELD_OUT_FILE)[1]
+        held_out = HeldOut(**{name: array.astype(float) for name, array in arrays.items()})
+        return cls(components, weights["values"], weights["orders"], held_out)
 
 
 def fit_blend(
@@ -125,31 +146,53 @@ def fit_blend(
     truths: list[Floats] = []
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
-        train, tested = samples.at(~test), samples.at(test)
-        parts.append({name: _level(fit_method(name, train, seed).predict(tested)) for name in COMPONENTS})
+        train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
+        parts.append({name: fit_method(name, train, seed).predict(tested) for name in _RANKED_BY})
         truths.append(tested.targets)
         progress(f"held-out part {number} of {len(folds)} predicted")
-    found = {name: np.vstack([part[name] for part in parts]) for name in COMPONENTS}
+    found = {name: np.vstack([part[name] for part in parts]) for name in _RANKED_BY}
     true = np.vstack(truths)
-    weights = choose_weights(found, true)
-    kept = {name: weight for name, weight in weights.items() if weight > 0}
-    models = {name: (fitted or {}).get(name) or fit_method(name, samples, seed) for name in kept}
-    chosen = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
-    return VectorBlend(models, kept, Majority.fit(samples), _mixed(found, kept)[chosen], true[chosen])
+    weights = choose_weights({name: found[name] for name in COMPONENTS}, true, _squared_error)
+    order_weights = choose_weights(found, true, _wrong_orders)
+    models = {
+        name: (fitted or {}).get(name) or fit_method(name, samples, seed)
+        for name in _RANKED_BY
+        if name in weights or name in order_weights
+    }
+    kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
+    held_out = HeldOut(_mixed(found, weights)[kept], _mixed(found, order_weights)[kept], true[kept])
+    return VectorBlend(models, weights, order_weights, held_out)
 
 
-def choose_weights(found: Mapping[str, Floats], true: Floats) -> dict[str, float]:
-    """Non-negative fifths with sum 1 whose relative times have the smallest squared error; even ones where equal."""
-    names, ran = list(found), np.isfinite(true)
-    wanted = relative(true, SLOWEST, ())
+def choose_weights(
+    found: Mapping[str, Floats], true: Floats, loss: Callable[[Floats, Floats], float]
+) -> dict[str, float]:
+    """Positive fifths with sum 1 that make the loss small; among those that are as good, the most even ones."""
+    names = list(found)
     grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=len(names)) if sum(g) == _STEPS]
-    errors = []
-    for weights in grid:
-        mixed = _mixed(found, dict(zip(names, weights, strict=True)))
-        errors.append(float(np.nansum((relative(np.where(ran, mixed, np.nan), SLOWEST, ()) - wanted) ** 2)))
-    good = [weights for weights, error in zip(grid, errors, strict=True) if error <= _AS_GOOD * min(errors)]
+    losses = [loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid]
+    good = [weights for weights, value in zip(grid, losses, strict=True) if value <= _AS_GOOD * min(losses)]
     even = min(good, key=lambda weights: float(np.sum(weights**2)))
-    return dict(zip(names, map(float, even), strict=True))
+    return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
+
+
+def clearness(ranked: Floats, asked: Mask, spread: Floats) -> Floats:
+    """Smallest step between neighbours of the order, in standard errors of the difference of those two machines."""
+    order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
+    first, second = order[:, :-1], order[:, 1:]
+    rows = np.arange(len(ranked))[:, None]
+    steps = (ranked[rows, second] - ranked[rows, first]) / spread[first, second]
+    return np.asarray(np.where(asked[rows, second], steps, np.inf).min(axis=1))
+
+
+def _squared_error(mixed: Floats, true: Floats) -> float:
+    ran = np.isfinite(true)
+    found = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
+    return float(np.nansum((found - relative(true, SLOWEST, ())) ** 2))
+
+
+def _wrong_orders(mixed: Floats, true: Floats) -> float:
+    return float(1 - same_orders(mixed, true).mean())
 
 
 def _inner_folds(
@@ -159,7 +202,7 @@ def _inner_folds(
     generator = np.random.default_rng(seed)
     apps = np.unique(samples.apps)
     if unseen == "application" and len(apps) > 1:
-        folds = min(_FOLDS, len(apps))
+        folds = min(_APPLICATION_FOLDS, len(apps))
         of_app = dict(zip(apps[generator.permutation(len(apps))], np.arange(len(apps)) % folds, strict=True))
         number = np.array([of_app[app] for app in samples.apps])
     else:
@@ -175,15 +218,6 @@ def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
 def _level(logs: Floats) -> Floats:
     """Less the mean over the machines that are known."""
     return np.asarray(logs - np.nanmean(logs, axis=1, keepdims=True))
-
-
-def _most_probable(predicted: Floats, errors: Floats) -> tuple[tuple[int, ...], float]:
-    """The order that most draws of errors lead to, and their share; the predicted one where none stands out."""
-    own = tuple(np.argsort(predicted, kind="stable").tolist())
-    draws = errors[np.isfinite(errors).all(axis=1)]
-    orders = Counter(map(tuple, np.argsort(predicted + draws, axis=1, kind="stable").tolist()))
-    order, count = max(orders.items(), key=lambda item: (item[1], item[0] == own), default=(own, 0))
-    return order, count / max(len(draws), 1)
 
 
 def _quantile(errors: Floats, level: float) -> float:

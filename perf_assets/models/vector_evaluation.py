@@ -109,9 +109,10 @@ def evaluate_vectors(
 def majority_order(samples: VectorSamples) -> tuple[list[str], float]:
     """Machines from fast to slow in the most frequent order of all configurations, and the share that has it."""
     majority = Majority.fit(samples)
-    ran = np.ones((1, len(samples.machines)), bool)
-    order = np.argsort(majority.typical(ran)[0], kind="stable")
-    return [samples.machines[machine] for machine in order], float(majority.order_holds(samples.log_seconds).mean())
+    everywhere = majority.typical(np.ones((1, len(samples.machines)), bool))[0]
+    holds = same_orders(majority.typical(np.isfinite(samples.log_seconds)), samples.log_seconds)
+    order = np.argsort(everywhere, kind="stable")
+    return [samples.machines[machine] for machine in order], float(holds.mean())
 
 
 def _folds(samples: VectorSamples, protocol: str, seed: int) -> list[VectorFold]:
@@ -129,7 +130,7 @@ def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
     if BEST in piece.methods:
         blend = fit_blend(train, PROTOCOLS[piece.protocol], piece.seed, fitted)
         predicted[BEST] = blend.predict(test)
-        ranking = blend.rank(predicted[BEST], np.isfinite(test.targets))
+        ranking = blend.rank(test, np.isfinite(test.targets))
         ranked[BEST], probability = ranking.places, ranking.probability
     predicted[_TYPICAL] = Majority.fit(train).predict(test)
     return _Found(fold.test, predicted, ranked, probability)

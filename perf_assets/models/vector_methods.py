@@ -191,12 +191,6 @@ class Majority:
         """Samples x machines: the same for the machines that are asked for."""
         return np.array([self._among(ran) for ran in asked])
 
-    def order_holds(self, log_seconds: Floats) -> Mask:
-        """Whether the order of each row is the most frequent one of its machines."""
-        ran = np.isfinite(log_seconds)
-        majority = self.typical(ran)
-        return np.array([same_order(m[r], t[r]) for m, t, r in zip(majority, log_seconds, ran, strict=True)], bool)
-
     def save(self, folder: Path) -> None:
         """Store into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -219,11 +213,6 @@ class Majority:
                 times[ran] = complete[[order == most for order in orders]][:, ran].mean(axis=0)
             self._found[key] = times
         return self._found[key]
-
-
-def same_order(found: Floats, true: Floats) -> bool:
-    """Whether two vectors put the machines in the same order, ties included as they come."""
-    return bool((np.argsort(found, kind="stable") == np.argsort(true, kind="stable")).all())
 
 
 _FIT: dict[str, Callable[[VectorSamples, int], VectorPredictor]] = {

@@ -7,7 +7,6 @@ import numpy as np
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.vectors import relative
-from perf_assets.models.vector_methods import same_order
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,9 @@ def vector_scores(held: Held, reference: str, machines: tuple[str, ...]) -> dict
 
 def same_orders(ranked: Floats, log_seconds: Floats) -> Mask:
     """Of each sample whether all machines it ran on are in the true order."""
-    rows = zip(ranked, log_seconds, np.isfinite(log_seconds), strict=True)
-    return np.array([same_order(found[ran], true[ran]) for found, true, ran in rows], bool)
+    ran = np.isfinite(log_seconds)
+    found, true = (np.argsort(np.where(ran, values, np.inf), axis=1, kind="stable") for values in (ranked, log_seconds))
+    return np.asarray((found == true).all(axis=1))
 
 
 def majority_gap(predicted: Floats, majority: Floats) -> Floats:
