@@ -2,6 +2,7 @@
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
 from perf_assets.core.schema import Column, Table, Type
+from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES
 
 AMMS = Table(
     "model_amm__machines",
@@ -139,5 +140,7 @@ RESULT_TABLES = (
     XAMM_EMBEDDINGS,
     TRANSFER_SCORES,
     TRANSFER_MATRIX,
+    VECTOR_SCORES,
+    VECTOR_GROWTH,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

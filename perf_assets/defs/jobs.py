@@ -3,7 +3,7 @@
 import dagster as dg
 
 from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, models, targets
+from perf_assets.defs import evaluation, models, targets, vectors
 
 train_encoder_job = dg.define_asset_job(
     "train_amm_encoder_job",
@@ -34,6 +34,18 @@ score_all_pairs_job = dg.define_asset_job(
     selection=dg.AssetSelection.assets(targets.score_all_pairs),
     executor_def=dg.in_process_executor,
     description="Score target models for all ordered pairs of machines",
+)
+train_vector_job = dg.define_asset_job(
+    "train_vector_job",
+    selection=dg.AssetSelection.assets(vectors.train_vector_model),
+    executor_def=dg.in_process_executor,
+    description="Train and register the model of relative-performance vectors",
+)
+score_vectors_job = dg.define_asset_job(
+    "score_vectors_job",
+    selection=dg.AssetSelection.assets(vectors.score_vectors),
+    executor_def=dg.in_process_executor,
+    description="Score relative-performance vectors beside their baselines, and a fleet that grows",
 )
 evaluate_xamm_job = dg.define_asset_job(
     "evaluate_xamm_job",

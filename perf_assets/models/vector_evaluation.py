@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.vector_tables import ALL_APPS
 from perf_assets.features.folds import Unseen
 from perf_assets.features.paired import Floats
 from perf_assets.features.vectors import (
@@ -27,6 +28,9 @@ _TYPICAL = "typical order"
 METHODS = (*COMPONENTS, MAJORITY, BEST)
 PROTOCOLS: dict[str, Unseen | None] = {"sample": None, "app": "application"}
 """What is new in each protocol: only the configuration, or the whole application."""
+COLUMN_OF = {name: f"{name}_ratio" for name in ("mae", "mape", "same_order", "top1", "regret", "auc")}
+"""Scores that are ratios, as columns of a table."""
+_COLUMNS = {"r2": "r2", "r2_per_machine": "r2_per_machine", **COLUMN_OF}
 Progress = Callable[[str], None]
 Scores = dict[str, dict[str, dict[str, object]]]
 
@@ -37,6 +41,8 @@ class Evaluation:
 
     scores: Scores
     """Protocol -> method -> scores: means over seeds; `_std` is the spread over seeds."""
+    table: pd.DataFrame
+    """The same by protocol, method, seed and application: rows of `eval_vector__scores`."""
     rows: pd.DataFrame
     """One row per protocol, seed, method and held-out sample, and what is drawn of it."""
     entries: pd.DataFrame
@@ -95,15 +101,20 @@ def evaluate_vectors(
         for seed in range(seeds)
         for method in methods
     ]
-    scores: Scores = {
-        protocol: {
-            method: _summary(samples, [found[protocol, seed] for seed in range(seeds)], method, reference)
-            for method in methods
-        }
-        for protocol in names
-    }
+    table = pd.concat(
+        [
+            _table(samples, found[protocol, seed], method, reference).assign(
+                protocol=protocol, method=method, seed=seed
+            )
+            for protocol in names
+            for seed in range(seeds)
+            for m in methods
+        ],
+        ignore_index=True,
+    ).assign(relative_to=reference)
+    scores: Scores = {p: {m: _summary(table, p, m) for m in methods} for p in names}
     entries = [_entries(samples, p, found[p, 0], m, reference) for p in names for m in methods]
-    return Evaluation(scores, pd.concat(rows, ignore_index=True), pd.concat(entries, ignore_index=True))
+    return Evaluation(scores, table, pd.concat(rows, ignore_index=True), pd.concat(entries, ignore_index=True))
 
 
 def majority_order(samples: VectorSamples) -> tuple[list[str], float]:
@@ -148,14 +159,31 @@ def _held(samples: VectorSamples, found: Sequence[_Found], method: str) -> Held:
     )
 
 
-def _summary(
-    samples: VectorSamples, by_seed: Sequence[Sequence[_Found]], method: str, reference: str
-) -> dict[str, object]:
-    each = pd.DataFrame(
-        [vector_scores(_held(samples, found, method), reference, samples.machines) for found in by_seed]
-    )
-    summary: dict[str, object] = {str(name): float(value) for name, value in each.mean().items()}
-    return summary | {f"{name}_std": float(each[name].std(ddof=0)) for name in ("r2", "same_order")}
+def _table(samples: VectorSamples, found: Sequence[_Found], method: str, reference: str) -> pd.DataFrame:
+    """Scores of all held-out samples together, and of each application."""
+    held = _held(samples, found, method)
+    apps = np.concatenate([part.apps[part.row] for part in (samples.at(fold.configurations) for fold in found)])
+    rows = []
+    for app in (ALL_APPS, *sorted(set(apps.tolist()))):
+        chosen = np.ones(len(apps), bool) if app == ALL_APPS else apps == app
+        part = Held(*(values[chosen] for values in vars(held).values()))
+        scores = vector_scores(part, reference, samples.machines)
+        rows.append({"app": app, "samples_count": int(chosen.sum()), **scores})
+    return pd.DataFrame(rows).rename(columns=COLUMN_OF)
+
+
+def _summary(table: pd.DataFrame, protocol: str, method: str) -> dict[str, object]:
+    """Means over seeds of all applications, and their spread."""
+    here = table[(table["protocol"] == protocol) & (table["method"] == method)]
+    each = here[here["app"] == ALL_APPS]
+    summary: dict[str, object] = {name: float(each[column].mean()) for name, column in _COLUMNS.items()}
+    summary |= {f"{name}_std": float(each[_COLUMNS[name]].std(ddof=0)) for name in ("r2", "same_order")}
+    by_app = here[here["app"] != ALL_APPS].groupby("app")[["same_order_ratio", "regret_ratio", "mape_ratio"]].mean()
+    summary["by_app"] = {
+        str(app): {str(name).removesuffix("_ratio"): float(value) for name, value in row.items()}
+        for app, row in by_app.to_dict("index").items()
+    }
+    return summary
 
 
 def _rows(

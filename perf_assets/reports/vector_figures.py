@@ -118,6 +118,14 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
     return _written(figure, target)
 
 
+def draw_growth(rows: pd.DataFrame, folder: Path) -> Path:
+    """The picture of a growing fleet, as a PNG file in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "vector_growth.png"
+    growth(rows, path)
+    return path
+
+
 def draw_all(rows: pd.DataFrame, entries: pd.DataFrame, folder: Path) -> list[Path]:
     """All pictures of an evaluation, as PNG files in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
