@@ -25,6 +25,8 @@ from perf_assets.models.threads import keep_torch_in_budget
 
 _FILE = "vae_dnn.npz"
 _BATCH = 256
+"""At most; small tables are cut into more pieces, or there would be too few steps."""
+_LEAST_STEPS = 16
 _HELD_OUT = 0.1
 """Share of configurations that early stopping looks at."""
 
@@ -208,7 +210,7 @@ def _epoch(
 ) -> None:
     """One pass over the rows, or over a random part of them."""
     order = torch.from_numpy(rows)[torch.randperm(len(rows))][:most]
-    for batch in torch.split(order, _BATCH):
+    for batch in torch.split(order, min(_BATCH, max(1, len(order) // _LEAST_STEPS))):
         optimiser.zero_grad()
         loss(batch).backward()  # type: ignore[no-untyped-call]
         optimiser.step()

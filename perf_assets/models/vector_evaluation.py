@@ -108,7 +108,7 @@ def evaluate_vectors(
             )
             for protocol in names
             for seed in range(seeds)
-            for m in methods
+            for method in methods
         ],
         ignore_index=True,
     ).assign(relative_to=reference)
