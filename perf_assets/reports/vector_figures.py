@@ -161,7 +161,7 @@ def _bars_by_application(
         _plain(axes)
     panels[0][0].set_ylabel(title, size=9)
     handles = panels[0][0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=len(methods), frameon=False, fontsize=8)
+    figure.legend(*handles, loc="outside upper center", ncols=3 * len(panels), frameon=False, fontsize=8)
     return _written(figure, target)
 
 

@@ -34,16 +34,16 @@ SMALL = VaeDnnSettings(
     vae_hidden=32,
     dnn_hidden=64,
     calibration_epochs=3,
-    ramp_epochs=10,
+    ramp_epochs=6,
     joint_epochs=40,
-    most_dnn_epochs=60,
-    patience=25,
+    most_dnn_epochs=40,
+    patience=20,
 )
 
 
 @pytest.fixture(scope="module")
 def samples() -> VectorSamples:
-    found = vector_table(tables(), ROLES)
+    found = vector_table(tables(9), ROLES)
     seconds = found.log_seconds.copy()
     seconds[3, 1] = np.nan
     return replace(found, log_seconds=seconds)
@@ -58,7 +58,7 @@ def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sample_is_a_run_with_its_own_time_and_the_numbers_of_its_key(samples: VectorSamples) -> None:
     assert samples.machines == ("a", "b", "c", "d", "e")
     assert samples.feature_names == ("bytes", "flops", "size", "seconds")
-    assert len(samples) == 5 * 6 * 12
+    assert len(samples) == 5 * 6 * 9
     own = samples.targets[np.arange(len(samples)), samples.source]
     seen = np.isfinite(own)
     assert np.log(samples.features[seen, -1]) == pytest.approx(own[seen])
@@ -189,7 +189,7 @@ def test_the_model_answers_with_intervals_and_a_ranking(samples: VectorSamples, 
     trained = train_vector(samples, "max", 0)
     trained.model.save(tmp_path / "model")
     model = VectorModel.load(tmp_path / "model")
-    known = samples.where(np.arange(0, len(samples), 40))
+    known = samples.where(np.arange(0, len(samples), 20))
     counters = samples.paired.counters[known.source, known.row]
     apps = known.apps[known.row].tolist()
     sources = np.array(samples.machines)[known.source].tolist()
