@@ -64,8 +64,8 @@ def train_vector_model(
             "mlflow_uri": version.uri,
             "relative_to": config.relative_to,
             "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
-            **{f"times, new {name}": str(blend.weights) for name, blend in trained.model.blends.items()},
-            **{f"order, new {name}": str(blend.order_weights) for name, blend in trained.model.blends.items()},
+            **{f"times of a new {name}": str(blend.weights) for name, blend in trained.model.blends.items()},
+            **{f"order of a new {name}": str(blend.order_weights) for name, blend in trained.model.blends.items()},
             **provenance,
         }
     )

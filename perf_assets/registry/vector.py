@@ -27,7 +27,7 @@ def register_vector(trained: TrainedVector, samples: VectorSamples, provenance: 
         "relative_to": model.reference,
     }
     for name, blend in model.blends.items():
-        params |= {f"times, new {name}": str(blend.weights), f"order, new {name}": str(blend.order_weights)}
+        params |= {f"times of a new {name}": str(blend.weights), f"order of a new {name}": str(blend.order_weights)}
     candidate = Candidate(
         NAME,
         Path(vector_pyfunc.__file__),
