@@ -68,7 +68,8 @@ class VaeDnn:
         self._machines = samples.machines
         self._scaler = Scaler.fit(samples.features)
         targets = centred(samples.log_seconds)
-        self._centre = np.nan_to_num(np.nanmean(targets, axis=0))
+        # A machine that ran nothing yet, because it is new, has the mean of all.
+        self._centre = np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1)
         self._spread = float(np.nanstd(targets - self._centre)) + 1e-6
         known = np.isfinite(targets)[samples.row]
         data = _Data(

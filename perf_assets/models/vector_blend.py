@@ -90,7 +90,9 @@ class VectorBlend:
         """Share of right orders among the held-out rows whose order was about as clear."""
         known = self.held_out
         errors = _level(known.log_seconds) - _level(known.orders)
-        spread = np.sqrt(np.nanmean((errors[:, :, None] - errors[:, None, :]) ** 2, axis=0)) + _LEAST_SPREAD
+        squares = (errors[:, :, None] - errors[:, None, :]) ** 2
+        known_pairs = np.maximum(np.isfinite(squares).sum(axis=0), 1)
+        spread = np.sqrt(np.nansum(squares, axis=0) / known_pairs) + _LEAST_SPREAD
         seen = clearness(known.orders, np.isfinite(known.log_seconds), spread)
         by_clearness = np.argsort(seen)
         is_right = same_orders(known.orders, known.log_seconds)[by_clearness].astype(float)

@@ -134,7 +134,6 @@ def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
     fold = _folds(samples, piece.protocol, piece.seed)[piece.position]
     train, test = samples.at(fold.train), samples.at(fold.test)
     fitted = {name: fit_method(name, train, piece.seed) for name in piece.methods if name != BEST}
-    # Every row is predicted from its own run: the times of the others are not shown.
     predicted = {name: model.predict(test) for name, model in fitted.items()}
     ranked = dict(predicted)
     probability = None

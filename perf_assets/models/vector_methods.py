@@ -126,7 +126,7 @@ def tree_columns(samples: VectorSamples, machines: tuple[str, ...]) -> Floats:
 
 def _filled(targets: Floats) -> Floats:
     """Missing times from the other machines' times of the configuration, by ridge regression."""
-    middle = np.nan_to_num(np.nanmean(targets, axis=0))
+    middle = _means(targets)
     found = np.nan_to_num(targets - middle)
     filled = found.copy()
     for machine, known in enumerate(np.isfinite(targets).T):
@@ -135,6 +135,11 @@ def _filled(targets: Floats) -> Floats:
         slopes = np.linalg.solve(gram, others[known].T @ found[known, machine])
         filled[~known, machine] = others[~known] @ slopes
     return np.asarray(filled + middle)
+
+
+def _means(targets: Floats) -> Floats:
+    """Of each machine; 0, the mean of all, where it ran nothing."""
+    return np.asarray(np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1))
 
 
 class Pairwise:
@@ -206,7 +211,7 @@ class Majority:
         key = ran.tobytes()
         if key not in self._found:
             complete = self._known[np.isfinite(self._known[:, ran]).all(axis=1)]
-            times = np.nan_to_num(np.nanmean(self._known, axis=0))
+            times = _means(self._known)
             if len(complete):
                 orders = [tuple(order) for order in np.argsort(complete[:, ran], axis=1).tolist()]
                 most = Counter(orders).most_common(1)[0][0]

@@ -8,6 +8,8 @@ from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.vectors import relative
 
+SCORES = ("r2", "r2_per_machine", "mae", "mape", "same_order", "top1", "regret", "auc")
+
 
 @dataclass(frozen=True)
 class Held:
@@ -38,6 +40,8 @@ def vector_scores(held: Held, reference: str, machines: tuple[str, ...]) -> dict
         with_reference = ran[:, machines.index(reference)]
         held = Held(*(part[with_reference] for part in vars(held).values()))
         ran = ran[with_reference]
+    if not len(ran):
+        return dict.fromkeys(SCORES, float("nan"))
     predicted = np.where(ran, held.predicted, np.nan)
     true, found = (relative(logs, reference, machines) for logs in (held.log_seconds, predicted))
     errors = float(np.nansum((found - true) ** 2))

@@ -153,6 +153,8 @@ def test_scores_of_a_perfect_and_of_a_constant_answer() -> None:
     assert poor["same_order"] == poor["top1"] == pytest.approx(2 / 3)
     assert poor["regret"] == pytest.approx(1.0)
     assert poor["auc"] == pytest.approx(0.5)
+    nowhere = logs[2:]
+    assert np.isnan(vector_scores(Held(nowhere, nowhere, nowhere, nowhere, holds[2:]), "z", ("x", "y", "z"))["r2"])
     assert np.isnan(area_under(*roc(np.array([1.0, 2.0]), np.array([True, True]))))
 
 
