@@ -50,5 +50,5 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
     assert set(scores["method"]) == {*FEW, "majority", "best"}
     assert (scores["app"] == ALL_APPS).sum() == 4
     assert scores["is_simulated"].all()
-    assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_usual", "retrained"}
+    assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_nothing", "retrained"}
     assert len(list(lake.reports.glob("vector_*.png"))) == 5
