@@ -10,7 +10,7 @@ import pandas as pd
 
 from perf_assets.features.folds import Unseen
 from perf_assets.features.paired import HOST, Floats, Mask, PairedSamples
-from perf_assets.features.vectors import VectorSamples, check_reference, relative
+from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
 from perf_assets.models.stored_samples import Questions, load_samples, only_benchmark, save_samples, with_questions
 from perf_assets.models.vector_blend import Progress, VectorBlend, fit_blend
 from perf_assets.models.vector_methods import VectorPredictor
@@ -80,6 +80,9 @@ class VectorModel:
                 ranking = blend.rank(part, np.ones((len(part), shape[1]), bool))
                 places[chosen], probability[chosen] = ranking.places, ranking.probability
         lower, upper = found * np.exp(-width), found * np.exp(width)
+        # Nothing is slower than the slowest machine, or faster than the fastest.
+        upper = np.minimum(upper, 1.0) if reference == SLOWEST else upper
+        lower = np.maximum(lower, 1.0) if reference == FASTEST else lower
         return VectorAnswers(found, lower, upper, places, probability, is_known)
 
     def save(self, folder: Path) -> None:
