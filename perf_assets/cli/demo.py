@@ -21,6 +21,7 @@ All of this is simulated. Look at it:
   data_lake/reports/machine-dane.html          a machine that came late: its model, learning curve, next runs
   .venv/bin/perf-assets models                 what is registered in MLflow, and from what it was made
   .venv/bin/perf-assets plan dane              which runs on it would teach most
+  .venv/bin/perf-assets vectors                a model that predicts all machines from one run (some 4 minutes)
   .venv/bin/perf-assets evaluate xamm          all methods beside their baselines, as a page (about 12 minutes)
   .venv/bin/perf-assets amm                    the machines as vectors; pictures in data_lake/reports/
   .venv/bin/perf-assets counters               what each machine counts, and what it stands for

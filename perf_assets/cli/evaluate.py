@@ -7,7 +7,8 @@ import click
 
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say, say_stage
-from perf_assets.cli.tables import check_pattern, read_table, split_names
+from perf_assets.cli.tables import check_pattern, read_machine_tables, read_table, split_names
+from perf_assets.cli.vector_tables import vector
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import TRANSFER_MATRIX
 from perf_assets.storage.lake import Lake
@@ -21,6 +22,9 @@ _PROTOCOLS = {"loao": "unseen application (leave one out)", "lomo": "unseen mach
 @click.group()
 def command() -> None:
     """Score methods beside their baselines on data of your own."""
+
+
+command.add_command(vector)
 
 
 @command.command()
@@ -78,7 +82,7 @@ def relative(
     wanted = _listed(protocols, "--protocols", tuple(_PROTOCOLS))
     for pattern in drop:
         check_pattern(pattern)
-    frames = _read_tables(tables)
+    frames = read_machine_tables(tables)
 
     from perf_assets.features.pairing import Roles, pair_tables, with_specification
 
@@ -124,18 +128,6 @@ def _print(found: dict[str, dict[str, dict[str, object]]], seeds: int) -> None:
             shares = [100 * value[key] for key in ("within_10", "within_25")]
             rows.append([name, *percent, f"{value['log_rmse']:.3f}", *shares])
         print_table(f"{protocol}: {_PROTOCOLS[protocol]}, seeds: {seeds}", columns, rows)
-
-
-def _read_tables(given: tuple[str, ...]) -> "dict[str, pd.DataFrame]":
-    frames: dict[str, pd.DataFrame] = {}
-    for text in given:
-        name, found, file = text.partition("=")
-        if not (name and found and file):
-            raise BadInputError(f"--table {text!r}: write NAME=FILE")
-        if name in frames:
-            raise BadInputError(f"--table: machine {name!r} is given twice")
-        frames[name] = read_table(Path(file))
-    return frames
 
 
 def _machine_column(table: "pd.DataFrame", spec: Path, machines: tuple[str, ...]) -> str:

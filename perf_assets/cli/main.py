@@ -17,6 +17,7 @@ _COMMANDS = {
     "land": "Put measurements into the landing zone.",
     "ingest": "Read what landed into the record and the warehouse.",
     "train": "Describe all machines, train the source models and register them.",
+    "vectors": "Train and register the model that predicts all machines from one run.",
     "adapt": "Fit, score and register the target model of each machine.",
     "models": "List registered models, their aliases and where they come from.",
     "promote": "Let a version of a registered model be the champion.",

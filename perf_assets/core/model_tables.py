@@ -2,10 +2,10 @@
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
 from perf_assets.core.schema import Column, Table, Type
+from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.core.verdict_tables import VERDICTS
 
 _ATTENTION = Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0)
-
 AMMS = Table(
     "model_amm__machines",
     "Abstract Machine Models: one vector a machine, made of its RAJAPerf runs by the frozen encoder. A machine with "
@@ -143,5 +143,7 @@ RESULT_TABLES = (
     TRANSFER_SCORES,
     TRANSFER_MATRIX,
     VERDICTS,
+    VECTOR_SCORES,
+    VECTOR_GROWTH,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

@@ -16,6 +16,7 @@ from perf_assets.defs import (
     raw,
     schedules,
     targets,
+    vectors,
 )
 from perf_assets.defs.resources import LakeResource
 
@@ -40,6 +41,8 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             evaluation.draw_xamm_embeddings,
             evaluation.write_xamm_report,
             fleet.write_fleet_page,
+            vectors.train_vector_model,
+            vectors.score_vectors,
         ],
         asset_checks=[
             checks.check_bundles,

@@ -75,7 +75,7 @@ def _indexed(machine: str, table: pd.DataFrame, roles: Roles, notes: list[str]) 
     usable = table[[*roles.key, roles.app, roles.time]].notna().all(axis=1) & (table[roles.time] > 0)
     if not usable.all():
         notes.append(f"{machine}: {int((~usable).sum())} rows without a key or a positive time are left out")
-    keys = [table[name].map(_key_text) for name in roles.key]
+    keys = [table[name].map(key_text) for name in roles.key]
     indexed = table[usable].set_axis(pd.MultiIndex.from_arrays([key[usable] for key in keys]), axis=0)
     repeated = indexed.index.duplicated()
     if repeated.any():
@@ -89,7 +89,7 @@ def _ambiguous(roles: Roles) -> BadInputError:
     return BadInputError(f"the key does not tell applications apart: add {roles.app} to it")
 
 
-def _key_text(value: object) -> str:
+def key_text(value: object) -> str:
     """Keys are compared as text, and 2 is 2.0."""
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
 
