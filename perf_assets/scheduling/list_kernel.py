@@ -132,6 +132,8 @@ def _backfill(
     """Start jobs behind the head that do not delay it: it starts at `shadow` and leaves `extra` nodes of `machine`."""
     any_started = False
     for place in range(tried.size[0]):
+        if not state.running.free.any():
+            break
         job = tried.job[place]
         if job == head or not np.isnan(outcome.start[job]):
             continue
@@ -150,23 +152,35 @@ def _backfill(
 def _option_now(jobs: Jobs, running: Running, job: int, now: float, machine: int, shadow: float, extra: int) -> int:
     """The option to start a job behind the head on now; -1 where it had better wait, or must.
 
-    Another than the first is taken only if it is expected to end before the first could, were it to wait for its
-    nodes: not before the head starts, where both want the same machine.
+    It had better wait where another option is expected to end before any that could start now does, although it has to
+    wait for its nodes: not before the head starts, where both want the same machine.
     """
     best, best_end = -1, np.inf
     for option in range(jobs.first[job], jobs.first[job + 1]):
-        where, end = jobs.machine[option], now + jobs.estimate[option]
-        fits = running.free[where] >= jobs.nodes[option]
-        if fits and (where != machine or end <= shadow or jobs.nodes[option] <= extra):
-            if end < best_end:
-                best, best_end = option, end
-        elif option + 1 < jobs.first[job + 1] or best >= 0:
-            start = earliest_start(running, where, jobs.nodes[option], now)[0]
-            if where == machine:
-                start = max(start, shadow)
-            if start + jobs.estimate[option] < best_end:
-                best, best_end = -1, start + jobs.estimate[option]
+        end = now + jobs.estimate[option]
+        if end < best_end and _may_pass(jobs, running, option, now, machine, shadow, extra):
+            best, best_end = option, end
+    if best < 0:
+        return -1
+    for option in range(jobs.first[job], jobs.first[job + 1]):
+        where, seconds = jobs.machine[option], jobs.estimate[option]
+        if now + seconds > best_end or _may_pass(jobs, running, option, now, machine, shadow, extra):
+            continue
+        start = earliest_start(running, where, jobs.nodes[option], now)[0]
+        if where == machine:
+            start = max(start, shadow)
+        if start + seconds < best_end or (start + seconds == best_end and option < best):
+            return -1
     return best
+
+
+@compiled
+def _may_pass(jobs: Jobs, running: Running, option: int, now: float, machine: int, shadow: float, extra: int) -> bool:
+    """Whether an option could start now and not delay the head."""
+    where, nodes = jobs.machine[option], jobs.nodes[option]
+    if running.free[where] < nodes:
+        return False
+    return bool(where != machine or now + jobs.estimate[option] <= shadow or nodes <= extra)
 
 
 @compiled
