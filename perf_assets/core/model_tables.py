@@ -1,6 +1,7 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
+from perf_assets.core.schedule_tables import TURNAROUND
 from perf_assets.core.schema import Column, Table, Type
 
 AMMS = Table(
@@ -139,5 +140,6 @@ RESULT_TABLES = (
     XAMM_EMBEDDINGS,
     TRANSFER_SCORES,
     TRANSFER_MATRIX,
+    TURNAROUND,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

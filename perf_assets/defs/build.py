@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from perf_assets.defs import automation, checks, evaluation, features, jobs, models, progress, raw, targets
+from perf_assets.defs import automation, checks, evaluation, features, jobs, models, progress, raw, schedule, targets
 from perf_assets.defs.resources import LakeResource
 
 
@@ -24,6 +24,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             evaluation.run_xamm_experiments,
             evaluation.draw_xamm_embeddings,
             evaluation.write_xamm_report,
+            schedule.simulate_schedules,
         ],
         asset_checks=[checks.check_bundles, checks.check_tables, checks.check_features],
         jobs=[
@@ -34,6 +35,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             jobs.adapt_machine_job,
             jobs.evaluate_xamm_job,
             jobs.score_all_pairs_job,
+            jobs.simulate_schedules_job,
         ],
         sensors=[automation.landing_sensor],
         schedules=[automation.nightly_ingestion],

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, models, targets
+from perf_assets.defs import evaluation, models, schedule, targets
 
 train_encoder_job = dg.define_asset_job(
     "train_amm_encoder_job",
@@ -42,5 +42,11 @@ evaluate_xamm_job = dg.define_asset_job(
     ),
     executor_def=dg.in_process_executor,
     description="Run the xAMM experiments and write their page",
+)
+simulate_schedules_job = dg.define_asset_job(
+    "simulate_schedules_job",
+    selection=dg.AssetSelection.assets(schedule.simulate_schedules),
+    executor_def=dg.in_process_executor,
+    description="Schedule a job trace with and without predictions",
 )
 """Steps of one process: each would import PyTorch again otherwise."""

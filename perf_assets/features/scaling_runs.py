@@ -16,7 +16,7 @@ PROBLEM = ("app", "args")
 def scaling_runs(rows: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
     """Of each machine, problem and number of nodes, the run that is predicted to be fastest.
 
-    `rows` are of `SCALING_QUERY`; `predictions` have machine, configuration, seconds, predicted_seconds and upper_seconds.
+    `rows` are of `SCALING_QUERY`, `predictions` of `held_out_predictions` for one or several machines.
     """
     keys = rows[list(CONFIGURATION)].itertuples(index=False, name=None)
     named = rows.assign(configuration=[configuration_name(key) for key in keys])

@@ -7,7 +7,7 @@ from perf_assets.models.adapted import AdaptedTarget
 
 
 def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:
-    """Application configurations that ran on the machine and were no shots: seconds, predicted, upper end of the 90% interval."""
+    """Application runs that were no shots: measured and predicted seconds, and the upper end of the 90% interval."""
     samples = adapted.samples
     found = []
     for view in adapted.views.values():

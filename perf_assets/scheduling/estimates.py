@@ -1,17 +1,14 @@
 """Where the times that a scheduler plans with come from, and where it kills."""
 
-from dataclasses import dataclass
-from enum import Enum
-
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.scheduling.choices import Estimates, KillAt, Planning
 from perf_assets.scheduling.compiled import Floats, Integers
 from perf_assets.scheduling.jobs import LEAST_SECONDS, Jobs
 from perf_assets.scheduling.learner import Learner
 from perf_assets.scheduling.trace import Trace
 
-KILL_TARGET = 0.01
 _REMEMBERED = 8
 """Last jobs of a group that an estimate is the median of."""
 _SCORES = 1000
@@ -19,47 +16,6 @@ _SCORES = 1000
 _STEP = 0.005
 WITHOUT_REQUEST_SECONDS = 86_400.0
 """Planned for a job that nothing is known of: neither did its user ask for a time nor has the like of it ended."""
-
-
-class Estimates(Enum):
-    """What a scheduler plans with."""
-
-    USER = "user"
-    """The time that the user asked for."""
-    ORACLE = "oracle"
-    """The run time itself: what perfect predictions would give."""
-    PREDICTED = "predicted"
-    """The median of what jobs like this one took; corrected upwards where a job runs longer."""
-    BOUND = "bound"
-    """An upper bound that past jobs stayed below but for the kill target."""
-
-
-class KillAt(Enum):
-    """When a running job is ended."""
-
-    REQUEST = "request"
-    """At the time that its user asked for, as is usual."""
-    BOUND = "bound"
-    """At the predicted bound."""
-    NEVER = "never"
-
-
-@dataclass(frozen=True)
-class Planning:
-    """What a scheduler plans with, and where it kills."""
-
-    estimates: Estimates = Estimates.USER
-    kill_at: KillAt = KillAt.REQUEST
-    kill_target: float = KILL_TARGET
-
-    def __post_init__(self) -> None:
-        if self.kill_at is KillAt.BOUND and self.estimates in (Estimates.USER, Estimates.ORACLE):
-            raise BadInputError("jobs can be killed at the bound only where estimates are predicted")
-
-    @property
-    def learns(self) -> bool:
-        """Whether estimates come from jobs that have ended."""
-        return self.estimates in (Estimates.PREDICTED, Estimates.BOUND)
 
 
 def plain_jobs(trace: Trace, planning: Planning) -> Jobs:

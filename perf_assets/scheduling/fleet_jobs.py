@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.scheduling.choices import Planning
 from perf_assets.scheduling.compiled import Floats, Integers, Mask
-from perf_assets.scheduling.estimates import Planning, asked_seconds, model_learner, planned
+from perf_assets.scheduling.estimates import asked_seconds, model_learner, planned
 from perf_assets.scheduling.jobs import LEAST_SECONDS, Jobs
 from perf_assets.scheduling.learner import Learner
 from perf_assets.scheduling.trace import Trace

@@ -1,34 +1,19 @@
 """Schedules jobs by a policy."""
 
 from dataclasses import dataclass
-from enum import Enum
+from time import perf_counter
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.scheduling.choices import Planning, Policy
 from perf_assets.scheduling.compiled import Floats, Integers, Mask
 from perf_assets.scheduling.conservative_kernel import run_conservative
-from perf_assets.scheduling.estimates import Planning, history_learner, no_learner, plain_jobs
+from perf_assets.scheduling.estimates import history_learner, no_learner, plain_jobs
 from perf_assets.scheduling.jobs import Jobs, Outcome, empty_outcome
 from perf_assets.scheduling.learner import Learner
 from perf_assets.scheduling.list_kernel import Order, run_list
 from perf_assets.scheduling.trace import Trace
-
-
-class Policy(Enum):
-    """How it is decided which job starts."""
-
-    FCFS = "fcfs"
-    """First come, first served: nobody passes the head of the queue."""
-    SJF = "sjf"
-    """The job with the shortest estimate is the head; nobody passes it."""
-    EASY = "easy"
-    """First come, first served; others may pass the head if they do not delay it."""
-    EASY_SJBF = "easy-sjbf"
-    """The same, with the shortest of these others first."""
-    CONSERVATIVE = "conservative"
-    """Others may pass if they delay nobody who came before them."""
-
 
 _ORDERS = {
     Policy.FCFS: Order(False, False, False),
@@ -99,6 +84,16 @@ def simulate(machines: tuple[Machine, ...], jobs: Jobs, policy: Policy, learner:
     else:
         run_list(own, sizes, _ORDERS[policy], learner, outcome)
     return Schedule(machines, own, outcome)
+
+
+def compile_all() -> float:
+    """Have all policies compiled, or loaded from where they are kept; seconds that this took."""
+    started = perf_counter()
+    one = np.ones(1)
+    job = Jobs(one, np.arange(2), np.zeros(1, np.int64), np.ones(1, np.int64), one, one, one)
+    for policy in (Policy.EASY, Policy.CONSERVATIVE):
+        simulate((Machine("node", 1),), job, policy)
+    return perf_counter() - started
 
 
 def simulate_trace(trace: Trace, nodes: int, policy: Policy, planning: Planning) -> Schedule:

@@ -1,14 +1,14 @@
 """Ways to schedule that are compared side by side on the fleet, and what each is worth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from perf_assets.scheduling.estimates import Estimates, KillAt, Planning
+from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
 from perf_assets.scheduling.fleet_jobs import FleetJobs, Freedom
 from perf_assets.scheduling.metrics import Metrics, measure
-from perf_assets.scheduling.simulate import Machine, Policy, Schedule, simulate
+from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 
 _MOST_NODES_FACTOR = 8
 
@@ -19,7 +19,7 @@ class Strategy:
 
     policy: Policy
     planning: Planning
-    freedom: Freedom = Freedom()
+    freedom: Freedom = field(default_factory=Freedom)
 
     def schedule(self, fleet: FleetJobs, machines: tuple[Machine, ...]) -> Schedule:
         """Schedule jobs of the fleet."""
@@ -38,8 +38,8 @@ STRATEGIES = {
     PREDICTOR_MOLDABLE: Strategy(Policy.EASY, Planning(Estimates.PREDICTED), Freedom(nodes=True)),
     "safe predictor, moldable": Strategy(Policy.EASY, Planning(Estimates.BOUND, KillAt.BOUND), Freedom(nodes=True)),
 }
-"""Practice is what centres do now: EASY backfilling with users' estimates, jobs as wide as asked for. The safe predictor
-plans with an upper bound and kills there."""
+"""Practice is what centres do now: EASY backfilling with users' estimates, jobs as wide as asked for. The safe
+predictor plans with an upper bound and kills there."""
 
 
 def break_even(loads: Sequence[float], ours: Sequence[float], theirs: Sequence[float]) -> float | None:

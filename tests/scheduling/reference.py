@@ -164,9 +164,7 @@ class Reference:
                 self._launch(job, job.planned[1], now)
 
     def _any_ended_early(self, now: int) -> bool:
-        return any(
-            job.start is not None and job.end == now and job.start + job.believed > now for job in self.jobs
-        )
+        return any(job.start is not None and job.end == now and job.start + job.believed > now for job in self.jobs)
 
     def _plan(self, job: Job, now: int, waiting: list[Job]) -> None:
         plans = []

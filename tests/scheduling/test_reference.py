@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perf_assets.scheduling.choices import Policy
 from perf_assets.scheduling.events import Kind, event_log, replay
 from perf_assets.scheduling.jobs import Jobs
-from perf_assets.scheduling.simulate import Machine, Policy, Schedule, simulate
+from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 from tests.scheduling.reference import Job, Option, Reference
 
 EXAMPLES = int(os.environ.get("PERF_ASSETS_FUZZ_EXAMPLES", "250"))
