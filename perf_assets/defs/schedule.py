@@ -72,14 +72,14 @@ def simulate_schedules(
 
 
 def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.MetadataValue | str | float | int]:
-    from perf_assets.scheduling.experiment import FULL_LOAD, break_even_load
+    from perf_assets.scheduling.experiment import FULL_LOAD, where_faster
     from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE, STRATEGIES
 
     once = rows[rows["repetition"] == 0]
     keys = zip(once["strategy"], once["load_ratio"], strict=True)
     means = dict(zip(keys, once["turnaround_mean_seconds"], strict=True))
     found: dict[str, dg.MetadataValue | str | float | int] = {
-        f"break_even_load {name}": str(break_even_load(means, name)) for name in STRATEGIES if name != PRACTICE
+        f"break-even, {name}": where_faster(means, name) for name in STRATEGIES if name != PRACTICE
     }
     gain = 1 - means[PREDICTOR_MOLDABLE, FULL_LOAD] / means[PRACTICE, FULL_LOAD]
     needed = experiment.nodes_to_match(FULL_LOAD)

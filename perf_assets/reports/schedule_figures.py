@@ -71,17 +71,8 @@ def load_sweep(rows: pd.DataFrame, own_load: float, target: Target) -> Figure:
             color=colour,
             label=name,
         )
-    axes.axvline(own_load, color="#888888", linewidth=1, linestyle=":")
-    axes.annotate(
-        "load of the trace",
-        (own_load, 0.98),
-        (3, 0),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        va="top",
-        size=8,
-        color="#555555",
-    )
+    if found["load_ratio"].min() <= own_load <= found["load_ratio"].max():
+        axes.axvline(own_load, color="#888888", linewidth=1, linestyle=":", label="load of the trace")
     axes.set_yscale("log")
     _plain(axes, "y")
     axes.set_xlabel("load: node-seconds that come in / node-seconds there are")

@@ -11,7 +11,7 @@ from perf_assets.scheduling.strategies import (
     PREDICTOR_MOLDABLE,
     STRATEGIES,
     Strategy,
-    break_even,
+    better_loads,
     measured,
     nodes_to_match,
 )
@@ -64,11 +64,15 @@ class Experiment:
         return nodes_to_match(fleet, STRATEGIES[PRACTICE], self.machine, goal)
 
 
-def break_even_load(turnaround: Mapping[tuple[str, float], float], strategy: str) -> float | None:
-    """The load from which on a strategy is faster than practice; None where it never is."""
+def where_faster(turnaround: Mapping[tuple[str, float], float], strategy: str) -> str:
+    """At which loads a strategy has a lower mean turnaround than practice."""
     loads = sorted({load for name, load in turnaround if name == strategy})
-    return break_even(
-        loads, [turnaround[strategy, load] for load in loads], [turnaround[PRACTICE, load] for load in loads]
+    ours, theirs = ([turnaround[name, load] for load in loads] for name in (strategy, PRACTICE))
+    ranges = better_loads(loads, ours, theirs)
+    if ranges == [(loads[0], loads[-1])]:
+        return f"faster at all loads from {loads[0]:g} to {loads[-1]:g}"
+    return (
+        "faster at loads " + ", ".join(f"{low:.2f} to {high:.2f}" for low, high in ranges) if ranges else "never faster"
     )
 
 

@@ -33,7 +33,7 @@ STRATEGIES = {
     PRACTICE: Strategy(Policy.EASY, Planning()),
     "oracle": Strategy(Policy.EASY, Planning(Estimates.ORACLE)),
     "predictor": Strategy(Policy.EASY, Planning(Estimates.PREDICTED)),
-    "practice, moldable": Strategy(Policy.EASY, Planning(), Freedom(nodes=True)),
+    "user estimates, moldable": Strategy(Policy.EASY, Planning(), Freedom(nodes=True)),
     "oracle, moldable": Strategy(Policy.EASY, Planning(Estimates.ORACLE), Freedom(nodes=True)),
     PREDICTOR_MOLDABLE: Strategy(Policy.EASY, Planning(Estimates.PREDICTED), Freedom(nodes=True)),
     "safe predictor, moldable": Strategy(Policy.EASY, Planning(Estimates.BOUND, KillAt.BOUND), Freedom(nodes=True)),
@@ -42,20 +42,25 @@ STRATEGIES = {
 predictor plans with an upper bound and kills there."""
 
 
-def break_even(loads: Sequence[float], ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """The load from which on ours is lower than theirs; linear between loads. None where it never is.
+def better_loads(loads: Sequence[float], ours: Sequence[float], theirs: Sequence[float]) -> list[tuple[float, float]]:
+    """Ranges of loads in which ours is lower than theirs; their ends, inside, are break-even loads.
 
-    It is the lowest load where ours is lower from there on.
+    Linear between the loads that were simulated.
     """
     gains = np.array(theirs) - np.array(ours)
-    if gains[-1] <= 0:
-        return None
-    worse = np.flatnonzero(gains <= 0)
-    if not len(worse):
-        return float(loads[0])
-    last = int(worse[-1])
-    share = gains[last] / (gains[last] - gains[last + 1])
-    return float(loads[last] + share * (loads[last + 1] - loads[last]))
+    found: list[tuple[float, float]] = []
+    begins = loads[0] if gains[0] > 0 else None
+    for place in range(1, len(loads)):
+        if (gains[place] > 0) == (gains[place - 1] > 0):
+            continue
+        share = gains[place - 1] / (gains[place - 1] - gains[place])
+        crossing = float(loads[place - 1] + share * (loads[place] - loads[place - 1]))
+        if begins is None:
+            begins = crossing
+        else:
+            found.append((begins, crossing))
+            begins = None
+    return found if begins is None else [*found, (begins, loads[-1])]
 
 
 def nodes_to_match(fleet: FleetJobs, strategy: Strategy, machine: Machine, turnaround: float) -> int | None:

@@ -16,7 +16,7 @@ from perf_assets.scheduling.jobs import Jobs
 from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 from tests.scheduling.reference import Job, Option, Reference
 
-EXAMPLES = int(os.environ.get("PERF_ASSETS_FUZZ_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("PERF_ASSETS_FUZZ_EXAMPLES", "200"))
 
 
 @st.composite
