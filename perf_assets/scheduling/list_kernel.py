@@ -41,6 +41,8 @@ class _State(NamedTuple):
     queue: Queue
     behind: Queue
     """The same jobs in the order in which they are tried behind the head; empty where that is the queue's own."""
+    narrowest: Integers
+    """Of each job: nodes of its option with the fewest. Looked at first, because queues are long."""
 
 
 @compiled
@@ -48,7 +50,9 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
     """Schedule all jobs; fills the outcome."""
     count = len(jobs.submit)
     behind = new_queue(count if order.shortest_backfills_first else 0)
-    state = _State(new_running(machine_nodes), new_heap(machine_nodes.sum()), new_queue(count), behind)
+    state = _State(
+        new_running(machine_nodes), new_heap(machine_nodes.sum()), new_queue(count), behind, _narrowest(jobs)
+    )
     arrived = 0
     while arrived < count or state.ends.size[0] > 0:
         now = _next_time(jobs, arrived, state)
@@ -64,6 +68,14 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
         if _start_jobs(jobs, state, order, outcome, now):
             drop_started(state.queue, outcome.start)
             drop_started(state.behind, outcome.start)
+
+
+@compiled
+def _narrowest(jobs: Jobs) -> Integers:
+    found = np.empty(len(jobs.submit), np.int64)
+    for job in range(len(found)):
+        found[job] = jobs.nodes[jobs.first[job] : jobs.first[job + 1]].min()
+    return found
 
 
 @compiled
@@ -131,11 +143,10 @@ def _backfill(
 ) -> bool:
     """Start jobs behind the head that do not delay it: it starts at `shadow` and leaves `extra` nodes of `machine`."""
     any_started = False
+    most_free = state.running.free.max()
     for place in range(tried.size[0]):
-        if not state.running.free.any():
-            break
         job = tried.job[place]
-        if job == head or not np.isnan(outcome.start[job]):
+        if state.narrowest[job] > most_free or job == head or not np.isnan(outcome.start[job]):
             continue
         option = _option_now(jobs, state.running, job, now, machine, shadow, extra)
         if option < 0:
@@ -144,6 +155,9 @@ def _backfill(
             extra -= jobs.nodes[option]
         _start(jobs, state, outcome, job, option, now)
         outcome.was_backfilled[job] = True
+        most_free = state.running.free.max()
+        if most_free == 0:
+            return True
         any_started = True
     return any_started
 
