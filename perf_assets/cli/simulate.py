@@ -14,7 +14,6 @@ from perf_assets.scheduling.choices import KILL_TARGET, Estimates, KillAt, Plann
 
 if TYPE_CHECKING:
     from perf_assets.scheduling.fleet_jobs import Problem
-    from perf_assets.scheduling.metrics import Metrics
     from perf_assets.scheduling.simulate import Machine, Schedule
     from perf_assets.scheduling.trace import Trace
 
@@ -62,6 +61,7 @@ class _Fleet:
 @click.option("--load", type=click.FloatRange(0.0, _MOST_LOAD, min_open=True), help="Let jobs come in at this load.")
 @click.option("--repetitions", type=click.IntRange(1, 1000), default=1, show_default=True, help="Shaken traces.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of which job is which problem.")
+@click.option("--events", type=click.Path(path_type=Path, file_okay=False), help="Folder for event logs (CSV).")
 @json_option
 def command(
     trace: Path,
@@ -75,6 +75,7 @@ def command(
     load: float | None,
     repetitions: int,
     seed: int,
+    events: Path | None,
     as_json: bool,
 ) -> None:
     """Schedule the jobs of TRACE (Standard Workload Format, plain or gzip) and say what each policy is worth.
@@ -86,6 +87,8 @@ def command(
     from perf_assets.scheduling.simulate import compile_all
     from perf_assets.scheduling.swf import read_swf
 
+    if machines and nodes:
+        raise BadInputError("--machines says how many nodes there are: leave --nodes out")
     found = read_swf(trace)
     fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
     size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
@@ -98,15 +101,19 @@ def command(
     say(f"{len(found):,} jobs on {size:,} nodes, load {found.load(size):.2f}")
     plans = _plans(found, policies, estimates, KillAt(kill_at), kill_target)
     compile_seconds = compile_all()
+    named = _named(found, plans, fleet)
     started = perf_counter()
     values = {
         name: _repeated(found, size, fleet, policy, planning, is_free, repetitions)
-        for name, policy, planning, is_free in _named(plans, fleet)
+        for name, policy, planning, is_free in named
     }
+    simulate_seconds = perf_counter() - started
+    if events is not None:
+        _write_events(events, found, size, fleet, named)
     document = {
         "jobs": len(found),
         "policies": values,
-        "simulate_seconds": perf_counter() - started,
+        "simulate_seconds": simulate_seconds,
         "compile_seconds": compile_seconds,
         "trace": found.name,
         "nodes": size,
@@ -170,14 +177,20 @@ def _kill_at(estimates: Estimates, kill_at: KillAt) -> KillAt:
     return KillAt.REQUEST if kill_at is KillAt.BOUND and not Planning(estimates).learns else kill_at
 
 
-def _named(plans: list[tuple[Policy, Planning]], fleet: _Fleet | None) -> list[tuple[str, Policy, Planning, bool]]:
+def _named(
+    trace: "Trace", plans: list[tuple[Policy, Planning]], fleet: _Fleet | None
+) -> list[tuple[str, Policy, Planning, bool]]:
     """Name, policy, planning, and whether the scheduler may choose width and machine."""
     if fleet is None:
         return [(f"{policy.value}/{planning.estimates.value}", policy, planning, False) for policy, planning in plans]
     what = "+".join(
         word for word, is_so in (("moldable", fleet.is_moldable), ("machines", len(fleet.machines) > 1)) if is_so
     )
-    rigid = [(f"{policy.value}/user rigid", policy, Planning(), False) for policy in dict.fromkeys(p for p, _ in plans)]
+    usual = Planning(Estimates.USER if trace.has_requests() else Estimates.ORACLE)
+    rigid = [
+        (f"{policy.value}/{usual.estimates.value} rigid", policy, usual, False)
+        for policy in dict.fromkeys(policy for policy, _ in plans)
+    ]
     return rigid + [
         (f"{policy.value}/{planning.estimates.value} {what}", policy, planning, True) for policy, planning in plans
     ]
@@ -201,10 +214,10 @@ def _repeated(
         measure(_schedule(trace.shaken(seed) if seed else trace, nodes, fleet, policy, planning, is_free))
         for seed in range(repetitions)
     ]
-    values = _values(every[0])
+    values = every[0].as_document()
     if repetitions > 1:
         for name in ("turnaround_mean_s", "wait_mean_s", "bounded_slowdown_mean"):
-            means = [_values(metrics)[name] for metrics in every]
+            means = [metrics.as_document()[name] for metrics in every]
             values[f"{name}_shaken"] = {
                 "mean": float(np.mean(means)),
                 "std": float(np.std(means)),
@@ -229,28 +242,17 @@ def _schedule(
     return Strategy(policy, planning, freedom).schedule(jobs, fleet.machines)
 
 
-def _values(metrics: "Metrics") -> dict[str, Any]:
-    return {
-        "turnaround_mean_s": metrics.turnaround.mean,
-        "turnaround_median_s": metrics.turnaround.median,
-        "turnaround_p95_s": metrics.turnaround.p95,
-        "wait_mean_s": metrics.wait.mean,
-        "wait_median_s": metrics.wait.median,
-        "wait_p95_s": metrics.wait.p95,
-        "bounded_slowdown_mean": metrics.bounded_slowdown.mean,
-        "bounded_slowdown_median": metrics.bounded_slowdown.median,
-        "bounded_slowdown_p95": metrics.bounded_slowdown.p95,
-        "makespan_s": metrics.makespan_s,
-        "utilisation": metrics.utilisation,
-        "node_hours": metrics.node_hours,
-        "killed": metrics.killed,
-        "killed_node_hours": metrics.killed_node_hours,
-        "turnaround_with_reruns_mean_s": metrics.turnaround_with_reruns_mean_s,
-        "underestimated": metrics.underestimated,
-        "promises_broken": metrics.promises_broken,
-        "promise_delay_mean_s": metrics.promise_delay_mean_s,
-        "backfilled": metrics.backfilled,
-    }
+def _write_events(
+    folder: Path, trace: "Trace", nodes: int, fleet: _Fleet | None, named: list[tuple[str, Policy, Planning, bool]]
+) -> None:
+    from perf_assets.scheduling.events import as_csv, event_log
+    from perf_assets.storage.files import write_bytes
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, policy, planning, is_free in named:
+        schedule = _schedule(trace, nodes, fleet, policy, planning, is_free)
+        text = as_csv(event_log(schedule), schedule.machines, trace.number)
+        write_bytes(folder / f"{name.replace('/', '-').replace(' ', '-')}.csv", text.encode())
 
 
 def _origin(fleet: _Fleet | None) -> str:

@@ -20,8 +20,7 @@ WITHOUT_REQUEST_SECONDS = 86_400.0
 
 def plain_jobs(trace: Trace, planning: Planning) -> Jobs:
     """The jobs of a trace as they were submitted: one machine, as many nodes as asked for."""
-    if planning.estimates is Estimates.USER and not trace.has_requests():
-        raise BadInputError(f"{trace.name} does not say how long users asked for: take other estimates than the user's")
+    check_requests(trace, planning)
     count = len(trace)
     return Jobs(
         trace.submit,
@@ -31,6 +30,12 @@ def plain_jobs(trace: Trace, planning: Planning) -> Jobs:
         trace.run,
         *planned(trace.run, asked_seconds(trace), planning),
     )
+
+
+def check_requests(trace: Trace, planning: Planning) -> None:
+    """Refuse to plan with what users asked for where they did not."""
+    if planning.estimates is Estimates.USER and not trace.has_requests():
+        raise BadInputError(f"{trace.name} does not say how long users asked for: take other estimates than the user's")
 
 
 def planned(run: Floats, asked: Floats, planning: Planning) -> tuple[Floats, Floats]:

@@ -67,6 +67,18 @@ def replay(log: EventLog, machines: tuple[Machine, ...]) -> Integers:
     return free
 
 
+def as_csv(log: EventLog, machines: tuple[Machine, ...], numbers: Integers) -> str:
+    """A line per event, with the free nodes of all machines after it; `numbers` are those of jobs in their trace."""
+    free = replay(log, machines).sum(axis=1)
+    lines = ["time_s,event,job,machine,nodes,free_nodes"]
+    for time, kind, job, machine, nodes, left in zip(
+        log.time.tolist(), log.kind, log.job, log.machine, log.nodes, free, strict=True
+    ):
+        where = machines[machine].name if machine >= 0 else ""
+        lines.append(f"{time!r},{Kind(kind).name.lower()},{numbers[job]},{where},{nodes},{left}")
+    return "\n".join(lines) + "\n"
+
+
 def _times(log: EventLog, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
     """Of each job's event of a kind; refuses where a job has not just one."""
     jobs = log.job[chosen]

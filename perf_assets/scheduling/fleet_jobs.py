@@ -13,7 +13,7 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Planning
 from perf_assets.scheduling.compiled import Floats, Integers, Mask
-from perf_assets.scheduling.estimates import asked_seconds, model_learner, planned
+from perf_assets.scheduling.estimates import asked_seconds, check_requests, model_learner, planned
 from perf_assets.scheduling.jobs import LEAST_SECONDS, Jobs
 from perf_assets.scheduling.learner import Learner
 from perf_assets.scheduling.trace import Trace
@@ -83,6 +83,7 @@ class FleetJobs:
 
     def jobs(self, planning: Planning, freedom: Freedom) -> tuple[Jobs, Learner]:
         """What the simulator takes."""
+        check_requests(self.trace, planning)
         options = self._options(freedom)
         job, problem_run = options[:, 0], options[:, 1]
         problems = self.problem[job]

@@ -24,9 +24,8 @@ class Bar:
 
 
 def busy_day(schedule: Schedule) -> float:
-    """When the day begins at whose noon most jobs wait; whole days from the first submission, not the first or last."""
-    days = int(schedule.jobs.submit[-1] // DAY_SECONDS)
-    noons = (np.arange(1, max(days, 2)) + 0.5) * DAY_SECONDS
+    """When the day begins at whose noon most jobs wait; days are counted from the first submission."""
+    noons = (np.arange(int(schedule.jobs.submit[-1] // DAY_SECONDS) + 1) + 0.5) * DAY_SECONDS
     waiting = np.searchsorted(schedule.jobs.submit, noons) - np.searchsorted(np.sort(schedule.outcome.start), noons)
     return float(noons[int(np.argmax(waiting))] - DAY_SECONDS / 2)
 

@@ -54,6 +54,30 @@ class Metrics:
     """How much later these started."""
     backfilled: int
 
+    def as_document(self) -> dict[str, float]:
+        """All of them by name, with units."""
+        return {
+            "turnaround_mean_s": self.turnaround.mean,
+            "turnaround_median_s": self.turnaround.median,
+            "turnaround_p95_s": self.turnaround.p95,
+            "wait_mean_s": self.wait.mean,
+            "wait_median_s": self.wait.median,
+            "wait_p95_s": self.wait.p95,
+            "bounded_slowdown_mean": self.bounded_slowdown.mean,
+            "bounded_slowdown_median": self.bounded_slowdown.median,
+            "bounded_slowdown_p95": self.bounded_slowdown.p95,
+            "makespan_s": self.makespan_s,
+            "utilisation": self.utilisation,
+            "node_hours": self.node_hours,
+            "killed": self.killed,
+            "killed_node_hours": self.killed_node_hours,
+            "turnaround_with_reruns_mean_s": self.turnaround_with_reruns_mean_s,
+            "underestimated": self.underestimated,
+            "promises_broken": self.promises_broken,
+            "promise_delay_mean_s": self.promise_delay_mean_s,
+            "backfilled": self.backfilled,
+        }
+
 
 def bounded_slowdown(wait: Floats, run: Floats) -> Floats:
     """Of each job."""

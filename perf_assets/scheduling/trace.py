@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.compiled import Floats, Integers, Mask
 
 SHAKE_SECONDS = 10.0
@@ -76,6 +77,8 @@ class Trace:
 
     def at_load(self, load: float, nodes: int) -> "Trace":
         """The same jobs, coming in faster or slower."""
+        if not self.submit[-1] > self.submit[0]:
+            raise BadInputError(f"all jobs of {self.name} come at once: they have no load that could be changed")
         return replace(self, submit=self.submit * (self.load(nodes) / load))
 
     def shaken(self, seed: int) -> "Trace":

@@ -71,6 +71,7 @@ def test_the_table_is_for_people(trace: Path) -> None:
         (["--kill-at", "bound", "--estimates", "user"], "goes with"),
         (["--machines", "h100"], "give names with nodes"),
         (["--machines", "h100=4"], "no target model of 'h100'"),
+        (["--machines", "h100=4", "--nodes", "4"], "leave --nodes out"),
         (["--moldable"], "no machine has a target model"),
     ],
 )
@@ -81,6 +82,15 @@ def test_what_cannot_be_is_said_in_a_line(
     done = run(trace, *arguments)
     assert isinstance(done.exception, BadInputError)
     assert said in str(done.exception)
+
+
+def test_events_are_written(trace: Path, tmp_path: Path) -> None:
+    done = run(trace, "--nodes", "8", "--estimates", "oracle", "--events", tmp_path / "logs")
+    assert done.exit_code == 0, done.output
+    lines = (tmp_path / "logs" / "easy-oracle.csv").read_text().splitlines()
+    assert lines[0] == "time_s,event,job,machine,nodes,free_nodes"
+    assert lines[1:3] == ["0.0,submit,0,,0,8", "0.0,start,0,nodes,1,7"]
+    assert len(lines) == 1 + 3 * 30
 
 
 def test_no_job_fits(tmp_path: Path) -> None:
