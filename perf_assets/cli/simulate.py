@@ -214,7 +214,7 @@ def _repeated(
         measure(_schedule(trace.shaken(seed) if seed else trace, nodes, fleet, policy, planning, is_free))
         for seed in range(repetitions)
     ]
-    values = every[0].as_document()
+    values: dict[str, Any] = {**every[0].as_document()}
     if repetitions > 1:
         for name in ("turnaround_mean_s", "wait_mean_s", "bounded_slowdown_mean"):
             means = [metrics.as_document()[name] for metrics in every]
