@@ -29,6 +29,7 @@ _COMMANDS = {
     "evaluate": "Score methods beside their baselines on data of your own.",
     "transfer": "Model a target from few of its rows and a source with other counters.",
     "severity": "Say how hard a transfer between two tables is.",
+    "simulate": "Schedule a job trace by several policies, with and without predictions.",
     "report": "Write a page of results for people.",
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",

@@ -1,6 +1,7 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
+from perf_assets.core.schedule_tables import TURNAROUND
 from perf_assets.core.schema import Column, Table, Type
 from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.core.verdict_tables import VERDICTS
@@ -145,5 +146,6 @@ RESULT_TABLES = (
     VERDICTS,
     VECTOR_SCORES,
     VECTOR_GROWTH,
+    TURNAROUND,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

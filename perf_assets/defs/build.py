@@ -14,6 +14,7 @@ from perf_assets.defs import (
     models,
     progress,
     raw,
+    schedule,
     schedules,
     targets,
     vectors,
@@ -43,6 +44,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             fleet.write_fleet_page,
             vectors.train_vector_model,
             vectors.score_vectors,
+            schedule.simulate_schedules,
         ],
         asset_checks=[
             checks.check_bundles,

@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, fleet, matrix, models, targets, vectors
+from perf_assets.defs import evaluation, fleet, matrix, models, schedule, targets, vectors
 
 _ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)
@@ -82,6 +82,9 @@ train_and_evaluate_job = _job(
     ],
     "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
 )
+simulate_schedules_job = _job(
+    "simulate_schedules_job", [schedule.simulate_schedules], "Schedule a job trace with and without predictions"
+)
 write_fleet_page_job = _job("write_fleet_page_job", [fleet.write_fleet_page], "Write the page of the fleet")
 ALL = (
     ingest_machine_job,
@@ -95,5 +98,6 @@ ALL = (
     train_vector_job,
     score_vectors_job,
     train_and_evaluate_job,
+    simulate_schedules_job,
     write_fleet_page_job,
 )

@@ -10,7 +10,7 @@ from perf_assets.defs.vectors import VECTOR
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.models import vector_blend, vector_evaluation
 from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
-from perf_assets.registry.store import load
+from perf_assets.registry.versions import load
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored

@@ -11,9 +11,9 @@ from perf_assets.features.fleet_vectors import fleet_vectors
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models import vector_blend
 from perf_assets.models.vector_model import train_vector
-from perf_assets.registry.store import load, versions
 from perf_assets.registry.vector import NAME, register_vector
 from perf_assets.registry.vector_questions import SIGNATURE, example_questions
+from perf_assets.registry.versions import load, versions
 from tests.features.fleet_tables import fleet_tables, vector_rows
 
 
