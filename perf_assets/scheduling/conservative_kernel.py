@@ -40,7 +40,8 @@ def run_conservative(jobs: Jobs, machine_nodes: Integers, learner: Learner, outc
         np.full(count, np.inf),
     )
     arrived = 0
-    while arrived < count or state.ends.size[0] > 0:
+    # Plans can leave a machine idle for a while: then nothing runs, and yet jobs wait.
+    while arrived < count or state.ends.size[0] > 0 or state.queue.size[0] > 0:
         now = _next_time(jobs, arrived, state)
         for machine in range(len(machine_nodes)):
             forget(state.profile, machine, now)

@@ -90,3 +90,12 @@ def test_every_event_agrees(policy: Policy) -> None:
         assert {job: promised[job] for job in np.flatnonzero(np.isfinite(promised))} == slow.promised
 
     agrees()
+
+
+def test_a_machine_that_plans_leave_idle_is_not_the_end() -> None:
+    """Job 1 is killed before it was expected to end; job 3 moves first, and keeps a start when nothing else runs."""
+    shapes = [(1, 1, 1, 1), (1, 5, 5, 3), (1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (1, 1, 1, 1)]
+    jobs = [Job(number, 0, [Option(0, *shape)]) for number, shape in enumerate(shapes)]
+    schedule = compiled_schedule([2], jobs, Policy.CONSERVATIVE)
+    Reference([2], "conservative", jobs).simulate()
+    assert events_of(schedule) == reference_events(jobs)
