@@ -5,7 +5,6 @@ import click
 from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
-from perf_assets.core.errors import BadInputError
 
 
 @click.command()
@@ -19,13 +18,11 @@ def command(machine: str, budget: int, as_json: bool) -> None:
     """
     from perf_assets.defs.machine_facts import planned
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.registry.target import champion_of
+    from perf_assets.registry.target import shown_of
 
     check_machine(machine)
-    champion = champion_of(machine)
-    if champion is None:
-        raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
-    rows = planned(LakeResource(), champion[1], budget)
+    _, _, adapted = shown_of(machine)
+    rows = planned(LakeResource(), adapted, budget)
     if as_json:
         print_json({"machine": machine, "runs": rows.to_dict("records")})
         return

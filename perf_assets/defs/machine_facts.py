@@ -27,13 +27,11 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     """Of a machine that has a target model."""
     import pandas as pd
 
-    from perf_assets.registry.target import candidate_table, champion_of, registered_name
+    from perf_assets.registry.target import candidate_table, registered_name, shown_of
+    from perf_assets.registry.versions import CHAMPION
     from perf_assets.reports.machine_facts import MachineFacts
 
-    champion = champion_of(machine)
-    if champion is None:
-        raise BadInputError(f"{machine} has no champion: run 'perf-assets adapt'")
-    number, adapted = champion
+    alias, number, adapted = shown_of(machine)
     missing: dict[str, str] = {}
     nothing = pd.DataFrame()
     amms, curve, plan, aligned = nothing, nothing, nothing, None
@@ -64,7 +62,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     return MachineFacts(
         machine,
         lake.is_simulated(machine),
-        f"{registered_name(machine)} version {number}",
+        f"{registered_name(machine)} version {number}" + ("" if alias == CHAMPION else ", not promoted"),
         amms,
         candidates,
         curve,
@@ -76,6 +74,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         plan,
         nothing if verdicts is None else verdicts,
         missing,
+        alias,
     )
 
 

@@ -78,6 +78,7 @@ class AdaptedTarget:
                 "interval_alone": None if view.interval_alone is None else asdict(view.interval_alone),
                 "severity": view.severity,
                 "held_out": dict(view.held_out),
+                "held_out_alone": dict(view.held_out_alone),
             }
         (folder / _VIEWS).write_text(json.dumps({"machine": self.machine, "views": described}))
 
@@ -100,6 +101,7 @@ class AdaptedTarget:
                 _load_shots_only(folder / f"view{position}" / _SHOTS_ONLY),
                 view["severity"],
                 view["held_out"],
+                view["held_out_alone"],
             )
             for position, (name, view) in enumerate(description["views"].items())
         }

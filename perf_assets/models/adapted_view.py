@@ -58,6 +58,8 @@ class AdaptedView:
     """How hard the transfer is, 0 to 1; None where shots are too few to tell."""
     held_out: Mapping[str, float] = field(default_factory=dict)
     """Log seconds of each shot by its configuration, predicted by a fit that did not see it."""
+    held_out_alone: Mapping[str, float] = field(default_factory=dict)
+    """The same by the best baseline that is fitted to the shots alone."""
 
     def distribution(self, samples: PairedSamples, rows: Indices) -> tuple[Floats, Floats]:
         """Log seconds of configurations, and the half width of their 90% interval."""
@@ -100,8 +102,10 @@ def adapt_view(
     scores = (unchanged, *(_score(method, found[0], true) for method, found in held_out.items()))
     model = fit_correction(samples, source, target, shots, _priors(correction, prior))
     alone = ShotsOnly.fit(chosen, samples, source, target, shots) if chosen in SHOTS_ONLY else None
-    of_shots = dict(zip((samples.configurations[row] for row in shots), held_out[chosen][0].tolist(), strict=True))
-    return AdaptedView(name, len(shots), chosen, scores, narrow, wide, model, alone, hard, of_shots)
+    baseline = min(SHOTS_ONLY, key=lambda method: float(np.mean((held_out[method][0] - true) ** 2)))
+    names = [samples.configurations[row] for row in shots]
+    by_name = [dict(zip(names, held_out[method][0].tolist(), strict=True)) for method in (chosen, baseline)]
+    return AdaptedView(name, len(shots), chosen, scores, narrow, wide, model, alone, hard, *by_name)
 
 
 def known_elsewhere(samples: PairedSamples, rows: Indices, model: PairedModel) -> Mask:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from perf_assets.core.catalogue import Resolved
+from perf_assets.core.errors import BadInputError
 from perf_assets.features.raw_counters import save_formulas
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
@@ -81,6 +82,16 @@ def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:
     """Version and model that people get for a machine."""
     number = versions(registered_name(machine)).get(CHAMPION)
     return None if number is None else (number, AdaptedTarget.load(fitted_folder(registered_name(machine), number)))
+
+
+def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:
+    """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    name = registered_name(machine)
+    aliases = versions(name)
+    for alias in (CHAMPION, CHALLENGER):
+        if alias in aliases:
+            return alias, aliases[alias], AdaptedTarget.load(fitted_folder(name, aliases[alias]))
+    raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
 
 
 def made_of(machine: str, inputs_digest: str) -> int | None:

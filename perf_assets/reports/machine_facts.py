@@ -36,3 +36,5 @@ class MachineFacts:
     """Rows of `eval_target__verdicts` of this machine, newest last."""
     missing: dict[str, str]
     """Why a part is not there, by its name here."""
+    alias: str = "champion"
+    """Of the version that the page tells of: `challenger` where nothing was promoted yet."""
