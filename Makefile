@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo up test lint bench fuzz docs clean
+.PHONY: setup demo up test test-all lint bench fuzz docs clean
 
 setup: $(STAMP)
 
@@ -24,6 +24,8 @@ up: setup
 test: setup lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
+test-all: test fuzz
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -33,7 +35,7 @@ bench: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 fuzz: setup
-	PERF_ASSETS_FUZZ_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 tests/readers/test_fuzz.py
+	PERF_ASSETS_FUZZ_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 tests/readers/test_fuzz.py tests/scheduling/test_reference.py
 
 docs: setup
 	$(BIN)/perf-assets vocabulary > docs/tables.md

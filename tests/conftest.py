@@ -3,11 +3,16 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from perf_assets.core.manifest import BundleFacts
 from perf_assets.storage.lake import Lake
+
+if TYPE_CHECKING:
+    from perf_assets.features.paired import PairedSamples
+    from perf_assets.models.source_training import TrainedSource
 
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -26,6 +31,28 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real measurements are not at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
     return folder
+
+
+@pytest.fixture(scope="session")
+def fleet() -> "PairedSamples":
+    """A small made-up fleet, from tables as the warehouse gives them."""
+    from perf_assets.features.fleet_samples import fleet_samples
+    from tests.features.fleet_tables import fleet_tables
+
+    return fleet_samples(fleet_tables())
+
+
+@pytest.fixture(scope="session")
+def trained(fleet: "PairedSamples") -> "TrainedSource":
+    """A source model of that fleet, of few methods."""
+    from perf_assets.models import source_training
+    from perf_assets.models.amm import AmmOptions
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERF_ASSETS_THREADS", "1")
+        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost", "raw_random_forest"))
+        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
+        return source_training.train_source(fleet, AmmOptions(), 0, lambda line: None)
 
 
 def profile_facts(machine: str = "quartz", **fields: object) -> BundleFacts:

@@ -4,7 +4,7 @@ import click
 
 from perf_assets.cli.lake import choose_machines
 from perf_assets.cli.options import json_option, machine_option
-from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.cli.output import print_json, print_table, say, say_stage
 from perf_assets.core.model_tables import TRANSFER_SCORES
 from perf_assets.storage.lake import Lake
 
@@ -50,4 +50,4 @@ def adapt(machines: list[str], seed: int, seeds: int) -> None:
     """Adapt with a line for each machine."""
     from perf_assets.defs.runs import adapt_machines
 
-    adapt_machines(machines, seed, seeds, lambda title: say(f"== {title}"))
+    adapt_machines(machines, seed, seeds, say_stage)

@@ -5,7 +5,7 @@ import click
 from perf_assets.cli.adapt import adapt
 from perf_assets.cli.ingest import ingest_with_progress, report
 from perf_assets.cli.options import json_option, machine_option
-from perf_assets.cli.output import say
+from perf_assets.cli.output import say, say_stage
 from perf_assets.cli.train import train
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.places import check_dagster_home
@@ -17,8 +17,11 @@ _SEEDS = 2
 _NEXT = """
 All of this is simulated. Look at it:
   make up                                      the Dagster page (lineage, tables, checks) and the MLflow page
+  data_lake/reports/fleet.html                 all machines: champions, what is not well, what to do next
   data_lake/reports/machine-dane.html          a machine that came late: its model, learning curve, next runs
+  .venv/bin/perf-assets models                 what is registered in MLflow, and from what it was made
   .venv/bin/perf-assets plan dane              which runs on it would teach most
+  .venv/bin/perf-assets vectors                a model that predicts all machines from one run (some 4 minutes)
   .venv/bin/perf-assets evaluate xamm          all methods beside their baselines, as a page (about 12 minutes)
   .venv/bin/perf-assets amm                    the machines as vectors; pictures in data_lake/reports/
   .venv/bin/perf-assets counters               what each machine counts, and what it stands for
@@ -58,11 +61,13 @@ def command(scale: float, seed: int, chosen: tuple[str, ...], as_json: bool) -> 
 
 def _make_models(lake: Lake, seed: int, machines: list[str]) -> None:
     """Source models of the fleet, and target models of the machines that came last."""
+    from perf_assets.defs.runs import write_fleet_page
     from perf_assets.demo.fleet import LATER_MACHINES
 
     try:
         train(lake, seed)
         adapt([machine for machine in LATER_MACHINES if machine in machines], seed, _SEEDS)
+        write_fleet_page(say_stage)
     except BadInputError as error:
         say(f"Not all models were made: {error}")
 

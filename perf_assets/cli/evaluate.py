@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json, print_table, say
-from perf_assets.cli.tables import check_pattern, read_table, split_names
+from perf_assets.cli.output import print_json, print_table, say, say_stage
+from perf_assets.cli.tables import check_pattern, read_machine_tables, read_table, split_names
+from perf_assets.cli.vector_tables import vector
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import TRANSFER_MATRIX
 from perf_assets.storage.lake import Lake
@@ -23,13 +24,16 @@ def command() -> None:
     """Score methods beside their baselines on data of your own."""
 
 
+command.add_command(vector)
+
+
 @command.command()
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Repetitions.")
 def xamm(seeds: int) -> None:
     """Run the xAMM experiments on the machines of the lake and write their page (several minutes)."""
     from perf_assets.defs.runs import evaluate_xamm
 
-    evaluate_xamm(seeds, lambda title: say(f"== {title}"))
+    evaluate_xamm(seeds, say_stage)
     click.echo(Lake.default().reports / "xamm.html")
 
 
@@ -39,7 +43,7 @@ def pairs(seeds: int) -> None:
     """Score target models for all ordered pairs of machines of the lake; goes on where it was stopped."""
     from perf_assets.defs.runs import score_pairs
 
-    score_pairs(seeds, lambda title: say(f"== {title}"))
+    score_pairs(seeds, say_stage)
     click.echo(f"table {TRANSFER_MATRIX.name} in {Lake.default().warehouse}")
 
 
@@ -78,7 +82,7 @@ def relative(
     wanted = _listed(protocols, "--protocols", tuple(_PROTOCOLS))
     for pattern in drop:
         check_pattern(pattern)
-    frames = _read_tables(tables)
+    frames = read_machine_tables(tables)
 
     from perf_assets.features.pairing import Roles, pair_tables, with_specification
 
@@ -124,18 +128,6 @@ def _print(found: dict[str, dict[str, dict[str, object]]], seeds: int) -> None:
             shares = [100 * value[key] for key in ("within_10", "within_25")]
             rows.append([name, *percent, f"{value['log_rmse']:.3f}", *shares])
         print_table(f"{protocol}: {_PROTOCOLS[protocol]}, seeds: {seeds}", columns, rows)
-
-
-def _read_tables(given: tuple[str, ...]) -> "dict[str, pd.DataFrame]":
-    frames: dict[str, pd.DataFrame] = {}
-    for text in given:
-        name, found, file = text.partition("=")
-        if not (name and found and file):
-            raise BadInputError(f"--table {text!r}: write NAME=FILE")
-        if name in frames:
-            raise BadInputError(f"--table: machine {name!r} is given twice")
-        frames[name] = read_table(Path(file))
-    return frames
 
 
 def _machine_column(table: "pd.DataFrame", spec: Path, machines: tuple[str, ...]) -> str:

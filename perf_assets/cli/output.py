@@ -42,6 +42,11 @@ def say(message: str) -> None:
     click.echo(message, err=True)
 
 
+def say_stage(title: str) -> None:
+    """Tell a person which part of a longer work begins."""
+    say(f"== {title}")
+
+
 def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}"

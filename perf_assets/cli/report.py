@@ -3,12 +3,27 @@
 import click
 
 from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json
+from perf_assets.cli.output import print_json, say_stage
 
 
 @click.group()
 def command() -> None:
     """Write a page of results for people."""
+
+
+@command.command()
+@json_option
+def fleet(as_json: bool) -> None:
+    """Write the page of the fleet, through Dagster, and print where it is."""
+    from perf_assets.defs.runs import write_fleet_page
+    from perf_assets.storage.lake import Lake
+
+    write_fleet_page(say_stage)
+    path = Lake.default().reports / "fleet.html"
+    if as_json:
+        print_json({"page": path})
+    else:
+        click.echo(path)
 
 
 @command.command()

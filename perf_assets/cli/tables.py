@@ -42,3 +42,16 @@ def check_pattern(pattern: str) -> None:
 def split_names(text: str) -> list[str]:
     """`A, B` to its names."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def read_machine_tables(given: tuple[str, ...]) -> "dict[str, pd.DataFrame]":
+    """Tables given as NAME=FILE, by the name of the machine."""
+    frames: dict[str, pd.DataFrame] = {}
+    for text in given:
+        name, found, file = text.partition("=")
+        if not (name and found and file):
+            raise BadInputError(f"--table {text!r}: write NAME=FILE")
+        if name in frames:
+            raise BadInputError(f"--table: machine {name!r} is given twice")
+        frames[name] = read_table(Path(file))
+    return frames

@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.lake import choose_machines
 from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json, say
+from perf_assets.cli.output import print_json, say_stage
 from perf_assets.storage.lake import Lake
 
 
@@ -36,4 +36,4 @@ def train(lake: Lake, seed: int) -> None:
     """Train with a line for each stage."""
     from perf_assets.defs.runs import train_fleet
 
-    train_fleet(choose_machines(lake, ()), seed, lambda title: say(f"== {title}"))
+    train_fleet(choose_machines(lake, ()), seed, say_stage)

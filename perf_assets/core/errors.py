@@ -1,5 +1,9 @@
 """Errors a person can cause, each of which is one clear line: what is wrong, where, what to do."""
 
+from collections.abc import Sequence
+
+_SHOWN = 8
+
 
 class BadInputError(Exception):
     """Something given to us is wrong. Commands print its one line and exit with 2."""
@@ -22,3 +26,9 @@ class RegistryError(BadInputError):
 
 class BusyError(BadInputError):
     """Another process holds what this one needs for longer than it was willing to wait."""
+
+
+def listed(names: Sequence[object]) -> str:
+    """The first few names, for a line that people read."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(str, names[:_SHOWN])) + more

@@ -1,9 +1,12 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
+from perf_assets.core.schedule_tables import TURNAROUND
 from perf_assets.core.schema import Column, Table, Type
+from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.core.verdict_tables import VERDICTS
 
+_ATTENTION = Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0)
 AMMS = Table(
     "model_amm__machines",
     "Abstract Machine Models: one vector a machine, made of its RAJAPerf runs by the frozen encoder. A machine with "
@@ -30,7 +33,7 @@ BEHAVES_LIKE = Table(
         Column("machine", Type.TEXT, "Machine that the runs were measured on"),
         Column("app", Type.TEXT, "Application"),
         Column("kernel", Type.TEXT, "Kernel"),
-        Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0),
+        _ATTENTION,
         Column("runs_count", Type.INTEGER, "Configurations behind it", unit="count", minimum=1),
         IS_SIMULATED,
     ),
@@ -43,7 +46,7 @@ FEATURE_MASKS = Table(
     columns=(
         Column("app", Type.TEXT, "Application"),
         Column("feature", Type.TEXT, "Feature of the run"),
-        Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0),
+        _ATTENTION,
         IS_SIMULATED,
     ),
 )
@@ -141,5 +144,8 @@ RESULT_TABLES = (
     TRANSFER_SCORES,
     TRANSFER_MATRIX,
     VERDICTS,
+    VECTOR_SCORES,
+    VECTOR_GROWTH,
+    TURNAROUND,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

@@ -14,8 +14,10 @@ from perf_assets.defs import (
     models,
     progress,
     raw,
+    schedule,
     schedules,
     targets,
+    vectors,
 )
 from perf_assets.defs.resources import LakeResource
 
@@ -40,6 +42,9 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             evaluation.draw_xamm_embeddings,
             evaluation.write_xamm_report,
             fleet.write_fleet_page,
+            vectors.train_vector_model,
+            vectors.score_vectors,
+            schedule.simulate_schedules,
         ],
         asset_checks=[
             checks.check_bundles,

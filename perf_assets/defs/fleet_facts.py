@@ -109,7 +109,10 @@ def _actions(facts: dict[str, Any], limit_days: int, has_sources: bool) -> list[
         (facts["quarantined"], "bundles were refused: mend their files, or land them again"),
         (not facts["kernels_count"], f"land a RAJAPerf run: nothing describes {machine} without one"),
         (not has_sources, "there are no source models yet: 'perf-assets train'"),
-        (has_sources and champion is None and facts["kernels_count"], f"'perf-assets adapt --machine {machine}'"),
+        (
+            has_sources and facts["kernels_count"] and champion is None and facts["challenger_version"] is None,
+            f"'perf-assets adapt --machine {machine}'",
+        ),
         (champion is not None and champion.shots < _ENOUGH_RUNS, f"run some of 'perf-assets plan {machine}'"),
         (facts["challenger_version"], "its newest model is not promoted: see why on its page"),
         (not facts["is_fresh"], f"not measured for more than {limit_days} days: land a new RAJAPerf run"),

@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, fleet, matrix, models, targets
+from perf_assets.defs import evaluation, fleet, matrix, models, schedule, targets, vectors
 
 _ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)
@@ -55,6 +55,16 @@ adapt_machine_job = _job(
 score_all_pairs_job = _job(
     "score_all_pairs_job", [matrix.score_all_pairs], "Score target models for all ordered pairs of machines"
 )
+train_vector_job = _job(
+    "train_vector_job",
+    [vectors.train_vector_model],
+    "Train and register the model of relative-performance vectors",
+)
+score_vectors_job = _job(
+    "score_vectors_job",
+    [vectors.score_vectors],
+    "Score relative-performance vectors beside their baselines, and a fleet that grows",
+)
 evaluate_xamm_job = _job(
     "evaluate_xamm_job",
     [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report],
@@ -72,6 +82,9 @@ train_and_evaluate_job = _job(
     ],
     "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
 )
+simulate_schedules_job = _job(
+    "simulate_schedules_job", [schedule.simulate_schedules], "Schedule a job trace with and without predictions"
+)
 write_fleet_page_job = _job("write_fleet_page_job", [fleet.write_fleet_page], "Write the page of the fleet")
 ALL = (
     ingest_machine_job,
@@ -82,6 +95,9 @@ ALL = (
     adapt_machine_job,
     score_all_pairs_job,
     evaluate_xamm_job,
+    train_vector_job,
+    score_vectors_job,
     train_and_evaluate_job,
+    simulate_schedules_job,
     write_fleet_page_job,
 )

@@ -1,6 +1,5 @@
 """Gathers what the page of a machine shows."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from perf_assets.core.catalogue import load_catalogue
@@ -28,13 +27,11 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     """Of a machine that has a target model."""
     import pandas as pd
 
-    from perf_assets.registry.target import candidate_table, champion_of, registered_name
-    from perf_assets.reports.machine_facts import MachineFacts, Severity
+    from perf_assets.registry.target import candidate_table, registered_name, shown_of
+    from perf_assets.registry.versions import CHAMPION
+    from perf_assets.reports.machine_facts import MachineFacts
 
-    champion = champion_of(machine)
-    if champion is None:
-        raise BadInputError(f"{machine} has no champion: run 'perf-assets adapt'")
-    number, adapted = champion
+    alias, number, adapted = shown_of(machine)
     missing: dict[str, str] = {}
     nothing = pd.DataFrame()
     amms, curve, plan, aligned = nothing, nothing, nothing, None
@@ -65,13 +62,11 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     return MachineFacts(
         machine,
         lake.is_simulated(machine),
-        f"{registered_name(machine)} version {number}",
+        f"{registered_name(machine)} version {number}" + ("" if alias == CHAMPION else ", not promoted"),
         amms,
         candidates,
         curve,
-        Severity(*(asdict(aligned.severity)[name] for name in ("severity", "floor", "ceiling", "rescaled")))
-        if aligned
-        else None,
+        aligned.severity if aligned else None,
         aligned.rows if aligned else nothing,
         aligned.weights if aligned else nothing,
         reference_machine(adapted),
@@ -79,6 +74,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         plan,
         nothing if verdicts is None else verdicts,
         missing,
+        alias,
     )
 
 

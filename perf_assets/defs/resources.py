@@ -15,6 +15,7 @@ from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from perf_assets.features.fleet_samples import FleetTables
+    from perf_assets.features.vectors import VectorSamples
 
 
 class LakeResource(dg.ConfigurableResource[Lake]):
@@ -41,6 +42,12 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         return FleetTables(
             *(warehouse.frame(chosen.format(query), wanted) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY))
         )
+
+    def vector_samples(self) -> "VectorSamples":
+        """Runs of all machines as samples of relative-performance vectors."""
+        from perf_assets.features.fleet_vectors import VECTOR_QUERY, fleet_vectors
+
+        return fleet_vectors(self.warehouse().frame(VECTOR_QUERY), self.fleet_tables())
 
     def is_simulated(self, machine: str | None = None) -> bool:
         """Whether anything of a machine, or of all, was simulated."""

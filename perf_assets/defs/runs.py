@@ -21,8 +21,11 @@ from perf_assets.defs.jobs import (
     evaluate_xamm_job,
     ingest_machine_job,
     score_all_pairs_job,
+    score_vectors_job,
     train_encoder_job,
     train_source_job,
+    train_vector_job,
+    write_fleet_page_job,
 )
 from perf_assets.defs.partitions import machines as machines_partitions
 
@@ -96,6 +99,21 @@ def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
     """Score all ordered pairs of machines."""
     config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds}}}}
     _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
+
+
+def write_fleet_page(on_stage: Callable[[str], None]) -> None:
+    """Write the page of the fleet."""
+    _run_stages([("page of the fleet", write_fleet_page_job.name, {}, None)], on_stage)
+
+
+def make_vectors(relative_to: str, seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Train and register the vector model; score all methods with so many seeds, if any."""
+    training = {"ops": {"train_vector_model": {"config": {"relative_to": relative_to, "seed": seed}}}}
+    stages: list[_Stage] = [("vector model", train_vector_job.name, training, None)]
+    if seeds:
+        scoring = {"ops": {"score_vectors": {"config": {"relative_to": relative_to, "seeds": seeds}}}}
+        stages.append(("scores of vectors", score_vectors_job.name, scoring, None))
+    _run_stages(stages, on_stage)
 
 
 def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:

@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.features.benchmark_tables import SIMULATED, as_text, listed, says_simulated
+from perf_assets.core.errors import BadInputError, listed
+from perf_assets.features.benchmark_tables import SIMULATED, as_text, says_simulated
 from perf_assets.features.paired import Floats
 
 RELATIVE_TIME = "relative_time"

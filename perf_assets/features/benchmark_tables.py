@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.measurements import KernelTiming
 from perf_assets.features.paired import Floats
 
@@ -18,7 +18,6 @@ LABELS = frozenset(
     ("variant", "tuning", "size", "problem_size", "ranks", "threads", "nodes", "gpus", "setting", "app", "args", "run")
 )
 """Columns that say which setting a row is, even where they hold numbers; so does every column of text."""
-_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +110,6 @@ def says_simulated(table: pd.DataFrame) -> bool:
 def as_text(value: object) -> str:
     """Labels are compared as text, and 2 is 2.0."""
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first few names."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(str, names[:_SHOWN])) + more
 
 
 def _with_machine(name: str, table: pd.DataFrame) -> pd.DataFrame:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.features.application_tables import ApplicationTable
-from perf_assets.features.benchmark_tables import listed
 from perf_assets.features.paired import Floats
 
 

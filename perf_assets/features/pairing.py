@@ -1,18 +1,16 @@
 """Plain tables, one a machine, to aligned samples."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.features.paired import PairedSamples
 from perf_assets.features.scaling import signed_log
-
-_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def with_specification(samples: PairedSamples, table: pd.DataFrame, machine_colu
     named = table.assign(**{machine_column: table[machine_column].astype(str)}).set_index(machine_column)
     absent = [machine for machine in samples.machines if machine not in named.index]
     if absent:
-        raise BadInputError(f"the specification has no row for {_listed(absent)}")
+        raise BadInputError(f"the specification has no row for {listed(absent)}")
     if named.index.has_duplicates:
         raise BadInputError("the specification has several rows for one machine")
     numeric = named.select_dtypes("number").loc[list(samples.machines)]
@@ -71,13 +69,13 @@ def _indexed(machine: str, table: pd.DataFrame, roles: Roles, notes: list[str]) 
     """The table by its key, each configuration once, with a positive time."""
     missing = [name for name in (*roles.key, roles.app, roles.time) if name not in table.columns]
     if missing:
-        raise BadInputError(f"{machine}: no column {_listed(missing)}; there are {_listed(list(table.columns))}")
+        raise BadInputError(f"{machine}: no column {listed(missing)}; there are {listed(list(table.columns))}")
     if not is_numeric_dtype(table[roles.time]):
         raise BadInputError(f"{machine}: time column {roles.time!r} holds text")
     usable = table[[*roles.key, roles.app, roles.time]].notna().all(axis=1) & (table[roles.time] > 0)
     if not usable.all():
         notes.append(f"{machine}: {int((~usable).sum())} rows without a key or a positive time are left out")
-    keys = [table[name].map(_key_text) for name in roles.key]
+    keys = [table[name].map(key_text) for name in roles.key]
     indexed = table[usable].set_axis(pd.MultiIndex.from_arrays([key[usable] for key in keys]), axis=0)
     repeated = indexed.index.duplicated()
     if repeated.any():
@@ -91,7 +89,7 @@ def _ambiguous(roles: Roles) -> BadInputError:
     return BadInputError(f"the key does not tell applications apart: add {roles.app} to it")
 
 
-def _key_text(value: object) -> str:
+def key_text(value: object) -> str:
     """Keys are compared as text, and 2 is 2.0."""
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
 
@@ -138,7 +136,7 @@ def _counters(tables: Mapping[str, pd.DataFrame], roles: Roles, notes: list[str]
         (constant, "do not vary within a machine (settings or specification, not counters) and are dropped"),
     ):
         if names:
-            notes.append(f"{len(names)} columns {why}: {_listed(names)}")
+            notes.append(f"{len(names)} columns {why}: {listed(names)}")
     if single:
         notes.append(f"{single} numeric columns are not on all machines and are ignored")
     kept = [name for name in shared if name not in dropped and name not in constant]
@@ -150,11 +148,6 @@ def _counters(tables: Mapping[str, pd.DataFrame], roles: Roles, notes: list[str]
 def _check(samples: PairedSamples, roles: Roles) -> None:
     absent = sorted(set(roles.benchmark_apps) - set(samples.apps.tolist()))
     if absent:
-        raise BadInputError(f"benchmark application {_listed(absent)} has no configuration that ran on every machine")
+        raise BadInputError(f"benchmark application {listed(absent)} has no configuration that ran on every machine")
     if not len(samples.examples()):
         raise BadInputError("no application configuration ran on two machines: is the key right?")
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(str, names[:_SHOWN])) + more

@@ -45,7 +45,11 @@ class Scaler:
 
     def transform(self, values: Floats) -> Floats:
         """Standardised and clipped; what is missing becomes 0, the mean of the training rows."""
-        return np.nan_to_num(np.clip((signed_log(values) - self.mean) / self.spread, -_CLIP, _CLIP), nan=0.0)
+        return self.standardised(signed_log(values))
+
+    def standardised(self, logs: Floats) -> Floats:
+        """The same from signed logarithms."""
+        return np.nan_to_num(np.clip((logs - self.mean) / self.spread, -_CLIP, _CLIP), nan=0.0)
 
 
 def fit_scaler(samples: PairedSamples, *, with_benchmark: bool = False) -> Scaler:

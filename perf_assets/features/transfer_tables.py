@@ -9,11 +9,10 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from perf_assets.core.catalogue import Catalogue, plain_name
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.features.paired import Floats, Indices, Mask
 from perf_assets.features.scaling import Scaler, signed_log
 
-_SHOWN = 8
 _CONSTANT = 1e-6
 """Standard deviation of signed logarithms below which a counter does not vary."""
 CLIP = 6.0
@@ -115,7 +114,7 @@ def scaled_rows(counters: Floats) -> Floats:
 
 def _target(name: str, frame: pd.DataFrame, column: str) -> Floats:
     if column not in frame.columns:
-        raise BadInputError(f"{name}: no column {column!r}; there are {_listed(list(frame.columns))}")
+        raise BadInputError(f"{name}: no column {column!r}; there are {listed(list(frame.columns))}")
     if not is_numeric_dtype(frame[column]):
         raise BadInputError(f"{name}: target column {column!r} holds text")
     return frame[column].to_numpy(float)
@@ -129,7 +128,7 @@ def _counters(frame: pd.DataFrame, target: str, drop: Sequence[str]) -> tuple[li
     constant = [n for n in numeric if n not in dropped and frame[n].nunique() <= 1]
     texts = [n for n in others if n not in numeric and n not in dropped]
     notes = [
-        f"{len(names)} columns {why}: {_listed(names)}"
+        f"{len(names)} columns {why}: {listed(names)}"
         for names, why in (
             (texts, "hold text or nothing and are ignored"),
             (dropped, "are dropped as asked"),
@@ -147,8 +146,3 @@ def _quantities(catalogue: Catalogue, names: Sequence[str]) -> dict[str, str]:
         if len(resolved.counters) == 1:
             found.setdefault(resolved.quantity, resolved.counters[0])
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(str, names[:_SHOWN])) + more

@@ -80,6 +80,23 @@ class Process:
         """Expected residual of other runs, in log seconds."""
         return np.asarray(self._prior_covariance(runs, self.runs) @ self.coefficients)
 
+    def offset(self) -> float:
+        """What `mean` says of the machine as a whole; the next three are its other parts."""
+        return float(self.amplitudes[0] ** 2 * self.coefficients.sum())
+
+    def app_weights(self) -> dict[str, float]:
+        """Part of runs of each application that was observed."""
+        square = float(self.amplitudes[1] ** 2)
+        return {str(app): square * float(self.coefficients[self.runs.apps == app].sum()) for app in set(self.runs.apps)}
+
+    def counter_weights(self) -> Floats:
+        """Weight of the likeness of counters with each observed run."""
+        return np.asarray(self.amplitudes[2] ** 2 * self.coefficients)
+
+    def profile_weights(self) -> Floats:
+        """Weight of each entry of the profile."""
+        return np.asarray(self.amplitudes[_PROFILE] ** 2 * (self.coefficients @ self.runs.profile))
+
     def variance(self, runs: RunInputs) -> Floats:
         """Of the residual of other runs, each for itself, without noise."""
         across = self._prior_covariance(runs, self.runs)

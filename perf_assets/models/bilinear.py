@@ -7,6 +7,7 @@ pair. B is found by ridge regression. Because the features are a Kronecker produ
 small products over machines, and fitting takes a fraction of a second.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from perf_assets.features.paired import Examples, Floats, PairedSamples, balance
 from perf_assets.features.scaling import Scaler, fit_scaler
 from perf_assets.models import archive
 from perf_assets.models.relative_amm import RelativeAmm
+from perf_assets.models.run_terms import RadialSums, RunTerms
 
 _FILE = "bilinear.npz"
 
@@ -79,6 +81,18 @@ class BilinearModel:
         pairs = self._vectors(samples)[examples.source, examples.target]
         found: Floats = np.sum(effects[examples.source, examples.row] * pairs, axis=1)
         return found + np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
+
+    def toward(self, samples: PairedSamples, source: int, targets: Sequence[int]) -> RadialSums:
+        """The log relative times from one source to some targets, made ready for many runs."""
+        pairs = self._vectors(samples)[source, targets].T
+        constants = self._effect[0] @ pairs + self._machine.anchor(samples)[source, targets]
+        weights = self._whiten @ (self._effect[1:] @ pairs)
+        return RadialSums(self._scaler, self._landmarks, (self.settings.length,), weights[None], constants)
+
+    def terms(self, samples: PairedSamples, source: int, target: int, configurations: Sequence[str]) -> RunTerms:
+        """What `predict` says of runs for one pair of machines; the configuration does not matter."""
+        none, one = np.zeros(len(configurations)), np.ones((len(configurations), 1))
+        return RunTerms(none, none, one, self.toward(samples, source, [target]))
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""

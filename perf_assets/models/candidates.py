@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,14 @@ _LEAST_WEIGHT = 0.05
 """Of a source, relative to all: those below are left out."""
 _ENOUGH_FOR_MAPS = 30
 _ENOUGH_FOR_TREES, _ENOUGH_FOR_BOOSTING = 20, 60
-"""Shots below which trees are worthless, and the gate does not ask them."""
+"""Shots below which trees and nearest neighbours are worthless, and the gate does not ask them."""
 _FEW_MATCHES = 0.5
 """Share of a source's counters below which matching names are not relied on alone."""
 
+_MOST_RECENT = 32
+"""Alignments and starts that are kept: those of a fold and of folds inside it."""
+
+T = TypeVar("T")
 FitModel = Callable[[Indices, int], Fitted]
 Predict = Callable[[Indices], Floats]
 
@@ -59,6 +63,21 @@ class TableCandidate:
         return lambda rows: model.predict(Rows(self.counters[rows]))
 
 
+class _Recent(Generic[T]):
+    """What was made last: several candidates of a fold start from the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], T] = {}
+
+    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Made now, or not long ago."""
+        if key not in self._made:
+            if len(self._made) >= _MOST_RECENT:
+                self._made.pop(next(iter(self._made)))
+            self._made[key] = make()
+        return self._made[key]
+
+
 @dataclass(frozen=True, eq=False)
 class TransferTask:
     """From which sources to which target, and which counters are the same."""
@@ -73,9 +92,10 @@ class TransferTask:
         counters, target = self.target.counters[shots], self.target.target[shots]
         if kind == "matched":
             return self._matched
-        if kind == "label":
-            return [label_conditional(source.rows, counters, target) for source in self.sources]
-        return [by_transport(source.rows, counters, target) for source in self.sources]
+        make = label_conditional if kind == "label" else by_transport
+        return self._starts.once(
+            (kind, shots.tobytes()), lambda: [make(source.rows, counters, target) for source in self.sources]
+        )
 
     @cached_property
     def _matched(self) -> list[Start | None]:
@@ -94,6 +114,18 @@ class TransferTask:
 
     def fit_alignment(self, kind: str, shots: Indices, *, is_fixed: bool = False) -> Aligned:
         """M_A on the shots through every source that has such a start; likelier ones count more."""
+        key = (kind, shots.tobytes(), is_fixed)
+        return self._alignments.once(key, lambda: self._fit_alignment(kind, shots, is_fixed=is_fixed))
+
+    @cached_property
+    def _starts(self) -> "_Recent[list[Start | None]]":
+        return _Recent()
+
+    @cached_property
+    def _alignments(self) -> "_Recent[Aligned]":
+        return _Recent()
+
+    def _fit_alignment(self, kind: str, shots: Indices, *, is_fixed: bool) -> Aligned:
         counters, target = self.target.counters[shots], self.target.target[shots]
         parts = []
         for source, start in zip(self.sources, self.starts(kind, shots), strict=True):
@@ -117,7 +149,7 @@ def target_only_candidates(target: TransferTable, names: Sequence[str] = tuple(F
 
         return fit
 
-    least = {"extra_trees": _ENOUGH_FOR_TREES, "xgboost": _ENOUGH_FOR_BOOSTING}
+    least = {"knn": _ENOUGH_FOR_TREES, "extra_trees": _ENOUGH_FOR_TREES, "xgboost": _ENOUGH_FOR_BOOSTING}
     return [
         TableCandidate(f"target_{name}", 10 * rank, fit_model(name), target.counters, least.get(name, 2))
         for rank, name in enumerate(FIT_SMALL)

@@ -7,11 +7,12 @@ import pandas as pd
 
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.severity import Severity
 from perf_assets.features.transfer_tables import same_counters, transfer_table
 from perf_assets.models.alignment_table import alignment_tables, catalogue_proposal
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.candidates import TransferTask
-from perf_assets.models.severity import Severity, severity
+from perf_assets.models.severity import severity
 from perf_assets.models.source_models import fit_sources
 
 _SHOTS = 50

@@ -33,12 +33,13 @@ class Rows:
 
     def aligned(self, alignment: Alignment) -> Floats:
         """Standardised source counters."""
+        return self._once(
+            "aligned", alignment, lambda: alignment.moved(self.started(alignment), self.scaled(alignment.scaler))
+        )
 
-        def align() -> Floats:
-            started = self._once("started", alignment.start, lambda: alignment.start.apply(self.logs))
-            return alignment.moved(started, self.scaled(alignment.scaler))
-
-        return self._once("aligned", alignment, align)
+    def started(self, alignment: Alignment) -> Floats:
+        """The same where the alignment starts from."""
+        return self._once("started", alignment.start, lambda: alignment.start.apply(self.logs))
 
     def through(self, alignment: Alignment) -> Floats:
         """Target by the source model."""
@@ -110,6 +111,13 @@ class Probed:
 
 
 Fitted = TargetOnly | Aligned | Corrected | Probed
+
+
+def parts_of(model: Fitted) -> tuple[Alignment, ...]:
+    """Alignments that a model goes through."""
+    if isinstance(model, TargetOnly):
+        return ()
+    return model.parts if isinstance(model, Aligned) else model.base.parts
 
 
 def residual_inputs(base: Aligned, scaler: Scaler, rows: Rows) -> Floats:

@@ -4,19 +4,23 @@ Every candidate predicts every shot from a fit that did not see it. Weights foll
 to the simpler candidate. The scores of those that lose are kept.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import Floats, Indices
+from perf_assets.features.paired import Floats, Indices, Mask
 from perf_assets.models.candidates import Candidate
 from perf_assets.models.residual import folds_of
 
 _FOLDS = 5
 _FEW = 20
 """Shots up to which there are twice as many folds: each of them costs little and every shot counts."""
+_REPEATS = 2
+"""Times that more shots are cut into folds: which shots stand together makes a difference."""
+_APART = 1000
+"""Between the seeds of the folds of two repeats."""
 _TIE = 0.01
 """Candidates whose predictions are this near, relative to their squared error, are tied."""
 _HOPELESS = 8.0
@@ -63,19 +67,32 @@ class CrossFit:
 
     candidates: tuple[Candidate, ...]
     predicted: Floats
-    """Candidates x shots."""
+    """Repeats (other folds) x candidates x shots."""
     target: Floats
+
+    def weights_among(self, names: Sequence[str]) -> dict[str, float]:
+        """Weights of some of the candidates, as if there were no others."""
+        chosen = [i for i, candidate in enumerate(self.candidates) if candidate.name in names]
+        weights = blend_weights(self.predicted[:, chosen], self.target)
+        return {self.candidates[i].name: float(w) for i, w in zip(chosen, weights, strict=True) if w > 0}
 
 
 def cross_fit(candidates: Sequence[Candidate], target: Floats, shots: Indices, seed: int) -> CrossFit:
     """Fit every candidate on folds of the shots; `target` is that of all rows of the target's samples."""
     if len(shots) < 2:
         raise BadInputError("choosing a model by cross-fitting needs at least 2 shots")
-    folds = folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed)
-    predicted = np.empty((len(candidates), len(shots)))
-    for row, candidate in zip(predicted, candidates, strict=True):
-        for inside, outside in folds:
-            row[outside] = candidate.fit(shots[inside], seed)(shots[outside])
+    is_few = len(shots) <= _FEW
+    repeats = 1 if is_few else _REPEATS
+    predicted = np.empty((repeats, len(candidates), len(shots)))
+    asked = list(range(len(candidates)))
+    for repeat in range(repeats):
+        predicted[repeat] = predicted[0]
+        # Candidates inside of folds: they share what is fitted on the same shots.
+        for inside, outside in folds_of(len(shots), 2 * _FOLDS if is_few else _FOLDS, seed + _APART * repeat):
+            for i in asked:
+                predicted[repeat, i, outside] = candidates[i].fit(shots[inside], seed)(shots[outside])
+        # Who has no chance is not asked again.
+        asked = np.flatnonzero(_usable(_bounded((predicted[0] - target[shots]) ** 2))).tolist()
     # A candidate without an answer loses; it must not spoil the blend.
     worst = np.abs(target[shots]).max() + 1e3
     return CrossFit(tuple(candidates), np.nan_to_num(predicted, nan=worst, posinf=worst, neginf=-worst), target[shots])
@@ -88,14 +105,14 @@ def choose(cross: CrossFit, trusted: Mapping[str, float] | None = None) -> Choic
     """
     kept = _without_ties(cross)
     weights = np.zeros(len(cross.candidates))
-    weights[kept] = blend_weights(cross.predicted[kept], cross.target)
+    weights[kept] = blend_weights(cross.predicted[:, kept], cross.target)
     names = [candidate.name for candidate in cross.candidates]
     for name, least in (trusted or {}).items():
         here = np.array([n == name for n in names])
         if here.any() and weights[here].sum() < least:
             others = float(weights[~here].sum())
             weights = np.where(here, least / here.sum(), weights * (1 - least) / max(others, 1e-12))
-    errors = np.mean((cross.predicted - cross.target) ** 2, axis=1)
+    errors = np.mean((cross.predicted - cross.target) ** 2, axis=(0, 2))
     scores = [
         CandidateScore(candidate.name, candidate.rank, float(error), float(weight))
         for candidate, error, weight in zip(cross.candidates, errors, weights, strict=True)
@@ -103,26 +120,31 @@ def choose(cross: CrossFit, trusted: Mapping[str, float] | None = None) -> Choic
     return Choice(
         {name: float(weight) for name, weight in zip(names, weights, strict=True) if weight > 0},
         tuple(sorted(scores, key=lambda score: score.error)),
-        np.asarray(weights @ cross.predicted),
+        np.asarray(weights @ cross.predicted[0]),
     )
 
 
 def blend_weights(predicted: Floats, target: Floats) -> Floats:
-    """Weights (not negative, sum 1) of candidates x shots.
+    """Weights (not negative, sum 1) of repeats x candidates x shots.
 
     How likely a candidate is the best if other shots had been drawn: likelihoods, tempered because the shots are few
     and their errors have long tails, averaged over a Bayesian bootstrap of the shots.
     """
-    squares = _bounded((predicted - target) ** 2)
-    means = squares.mean(axis=1)
-    usable = means <= _HOPELESS * means.min() + 1e-12
+    squares = np.mean([_bounded((once - target) ** 2) for once in predicted], axis=0)
+    usable = _usable(squares)
     shares = np.random.default_rng(0).dirichlet(np.ones(len(target)), _DRAWS)
     errors = shares @ squares[usable].T + 1e-12
     likelihoods = (errors / errors.min(axis=1, keepdims=True)) ** (-_TEMPER * len(target) / 2)
-    weights = np.zeros(len(predicted))
+    weights = np.zeros(len(squares))
     weights[usable] = (likelihoods / likelihoods.sum(axis=1, keepdims=True)).mean(axis=0)
     weights = np.where(weights < min(_LEAST_WEIGHT, weights.max()), 0, weights)
     return np.asarray(weights / weights.sum())
+
+
+def _usable(squares: Floats) -> Mask:
+    """Candidates that have a chance."""
+    means = squares.mean(axis=1)
+    return np.asarray(means <= _HOPELESS * np.nanmin(means) + 1e-12)
 
 
 def _bounded(squares: Floats) -> Floats:
@@ -131,7 +153,7 @@ def _bounded(squares: Floats) -> Floats:
     A single shot at the edge of the others is extrapolated when it is held out, which says little about a model that
     will have seen it.
     """
-    scale = float(squares.mean(axis=1).min()) + 1e-12
+    scale = float(np.nanmin(squares.mean(axis=1))) + 1e-12
     relative = np.sqrt(squares / scale)
     return np.asarray(scale * np.where(relative <= _EDGE, relative**2, 2 * _EDGE * relative - _EDGE**2))
 
@@ -140,13 +162,9 @@ def _without_ties(cross: CrossFit) -> Indices:
     """Candidates but for those that predict what a simpler one does."""
     kept: list[int] = []
     for i in sorted(range(len(cross.candidates)), key=lambda i: cross.candidates[i].rank):
-        error = float(np.mean((cross.predicted[i] - cross.target) ** 2))
-        apart = [float(np.mean((cross.predicted[i] - cross.predicted[j]) ** 2)) for j in kept]
+        mine = cross.predicted[:, i]
+        error = float(np.mean((mine - cross.target) ** 2))
+        apart = [float(np.mean((mine - cross.predicted[:, j]) ** 2)) for j in kept]
         if not apart or min(apart) > _TIE * error:
             kept.append(i)
     return np.array(sorted(kept), np.intp)
-
-
-def blend(fits: Mapping[str, Callable[[Indices], Floats]], weights: Mapping[str, float], rows: Indices) -> Floats:
-    """Weighted mean of what the chosen candidates predict for rows."""
-    return np.asarray(np.sum([weight * fits[name](rows) for name, weight in weights.items()], axis=0))

@@ -11,11 +11,13 @@ from scipy.stats import binom
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, PairedSamples
-from perf_assets.models.adapted import AdaptedTarget, AdaptedView
+from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.models.adapted_view import AdaptedView
 from perf_assets.models.stored_samples import Questions
 
 THRESHOLD = 1.05
-"""Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's."""
+"""Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's,
+beyond what chance explains."""
 _OUTSIDE = 0.10
 """Share of runs that a 90% interval leaves outside."""
 _CERTAINTY = 0.99
@@ -30,6 +32,8 @@ class HeldOutErrors:
     """Log errors on the same held-out runs."""
 
     own: Floats
+    alone: Floats
+    """Of the best target-only baseline."""
     champion: Floats
     """NaN where there is no champion, or it has no answer."""
 
@@ -68,33 +72,31 @@ class Drift:
 def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
     """Decide whether a new model replaces the champion."""
     found = [_held_out(new, name, view, champion) for name, view in new.views.items()]
-    own, theirs = (np.concatenate([getattr(errors, part) for errors in found]) for part in ("own", "champion"))
+    own, alone, theirs = (
+        np.concatenate([getattr(errors, part) for errors in found]) for part in ("own", "alone", "champion")
+    )
     if not len(own):
         return _without_runs(champion)
-    alone = [_target_only(view) for view in new.views.values() if view.held_out]
     judged = np.isfinite(theirs)
-    champion_mse = float(np.mean(theirs[judged] ** 2)) if judged.any() else None
-    own_mse_there = float(np.mean(own[judged] ** 2)) if judged.any() else None
-    counts = np.array([len(view.held_out) for view in new.views.values() if view.held_out], float)
-    alone_mape, alone_mse = (float(np.average([part[i] for part in alone], weights=counts)) for i in (0, 1))
-    has_baseline = bool(np.isfinite(alone_mse))
-    mse = float(np.mean(own**2))
-    problems = []
-    if champion_mse is not None and own_mse_there is not None and own_mse_there > THRESHOLD * champion_mse:
-        problems.append(f"its squared error is {own_mse_there / champion_mse:.2f} times the champion's")
-    if mse > THRESHOLD * alone_mse:
-        problems.append(f"its squared error is {mse / alone_mse:.2f} times that of the best target-only baseline")
-    beaten = ["the best target-only baseline"] * has_baseline + ["the champion"] * (champion_mse is not None)
-    good = f"not worse than {' and '.join(beaten)}" if beaten else "there is nothing to compare it with"
+    rivals = {"the best target-only baseline": (own, alone)}
+    if judged.any():
+        rivals["the champion"] = (own[judged], theirs[judged])
+    problems = [
+        f"its squared error is {_mse(ours) / _mse(other):.2f} times that of {rival}"
+        for rival, (ours, other) in rivals.items()
+        if _is_worse(ours, other)
+    ]
     return Comparison(
         len(own),
-        float(np.mean(np.abs(np.expm1(own)))),
-        float(np.sqrt(mse)),
-        None if champion_mse is None else float(np.sqrt(champion_mse)),
-        alone_mape if has_baseline else None,
-        float(np.sqrt(alone_mse)) if has_baseline else None,
+        _mape(own),
+        float(np.sqrt(_mse(own))),
+        float(np.sqrt(_mse(theirs[judged]))) if judged.any() else None,
+        _mape(alone),
+        float(np.sqrt(_mse(alone))),
         not problems,
-        f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed)" if problems else good,
+        f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed, or what chance explains)"
+        if problems
+        else f"not worse than {' and '.join(rivals)}",
     )
 
 
@@ -131,14 +133,17 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     row_of = {configuration: row for row, configuration in enumerate(new.samples.configurations)}
     rows = np.array([row_of[configuration] for configuration in view.held_out], np.intp)
     true = new.samples.log_seconds[target, rows]
-    own = np.clip(np.array(list(view.held_out.values())) - true, -_CLIP, _CLIP)
+    own, alone = (
+        np.clip(np.array(list(found.values()), float) - true, -_CLIP, _CLIP)
+        for found in (view.held_out, view.held_out_alone)
+    )
     if champion is None or seen_as not in champion.views:
-        return HeldOutErrors(own, np.full(len(rows), np.nan))
+        return HeldOutErrors(own, alone, np.full(len(rows), np.nan))
     theirs = champion.views[seen_as]
     answers = [mean for mean, _, _ in _answers(champion, seen_as, theirs, new.samples, rows)]
     names = [new.samples.configurations[row] for row in rows]
     known = [theirs.held_out.get(name, mean) for name, mean in zip(names, answers, strict=True)]
-    return HeldOutErrors(own, np.clip(np.array(known, float) - true, -_CLIP, _CLIP))
+    return HeldOutErrors(own, alone, np.clip(np.array(known, float) - true, -_CLIP, _CLIP))
 
 
 def _answers(
@@ -180,10 +185,16 @@ def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indice
     return np.flatnonzero(np.isfinite(now) & ~samples.is_benchmark & ~is_same)
 
 
-def _target_only(view: AdaptedView) -> tuple[float, float]:
-    """MAPE and squared log error of the best target-only baseline of a view; infinite where there is none."""
-    alone = [score for score in view.candidates if score.name.startswith("target_")]
-    if not alone:
-        return np.inf, np.inf
-    best = min(alone, key=lambda score: score.log_rmse)
-    return best.mape, best.log_rmse**2
+def _is_worse(own: Floats, other: Floats) -> bool:
+    """Whether squared errors are larger by more than the threshold, and by more than the standard error."""
+    difference = own**2 - other**2
+    error = difference.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.inf
+    return bool(_mse(own) > THRESHOLD * _mse(other) and difference.mean() > error)
+
+
+def _mse(errors: Floats) -> float:
+    return float(np.mean(errors**2))
+
+
+def _mape(errors: Floats) -> float:
+    return float(np.mean(np.abs(np.expm1(errors))))

@@ -7,6 +7,7 @@ The machines m are those where the fleet has run x, the source always among them
 changes by the bilinear model: one machine alone is no mixture.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from perf_assets.features.paired import Examples, Floats, Indices, PairedSamples
 from perf_assets.models import archive
 from perf_assets.models.bilinear import BilinearModel
+from perf_assets.models.run_terms import RunTerms
 
 _FILE = "mixture.npz"
 _PENALTIES = (1e-3, 1e-2)
@@ -84,6 +86,28 @@ class MachineMixture:
                 machine = samples.machines.index(self._machines[position])
                 there = Examples(asked.source, np.full(len(asked), machine, np.intp), asked.row)
                 known[missing, position] = source_times[missing] + self.bilinear.predict(samples, there)
+
+    def terms(self, samples: PairedSamples, source: int, target: int, configurations: Sequence[str]) -> RunTerms:
+        """What `predict` says of runs of configurations, for one pair of machines."""
+        nowhere = np.full(len(self._machines), np.nan)
+        known = np.stack([self._times.get(name, nowhere) for name in configurations])
+        is_source = np.array([name == samples.machines[source] for name in self._machines])
+        fillable = [p for p in self._complete if self._machines[p] in samples.machines]
+        filled = np.isnan(known) & ~is_source & np.isin(np.arange(len(self._machines)), fillable)
+        has_run = np.isfinite(known) | is_source | filled
+        is_mixed = has_run.sum(axis=1) > 1
+        weights, constant = np.zeros(known.shape), np.zeros(len(known))
+        for pattern in np.unique(has_run[is_mixed], axis=0):
+            chosen, machines = is_mixed & (has_run == pattern).all(axis=1), np.flatnonzero(pattern)
+            mixture, level = self.weights(samples, target, machines)
+            weights[np.ix_(chosen, machines)] = mixture
+            constant[chosen] = level
+        moves = filled | is_source
+        constant += (weights * np.where(moves | np.isnan(known), 0.0, known)).sum(axis=1)
+        slope = np.where(is_mixed, (weights * moves).sum(axis=1) - 1, 0.0)
+        along = np.column_stack([~is_mixed, (weights * filled)[:, fillable]])
+        towards = [target, *(samples.machines.index(self._machines[p]) for p in fillable)]
+        return RunTerms(constant, slope, along, self.bilinear.toward(samples, source, towards))
 
     @property
     def _complete(self) -> Indices:

@@ -9,14 +9,14 @@ import numpy as np
 from perf_assets.features.scaling import Scaler
 from perf_assets.models.alignment import Alignment
 from perf_assets.models.archive import Arrays
-from perf_assets.models.fitted import Aligned, Corrected, Fitted, Probed, TargetOnly
+from perf_assets.models.fitted import Aligned, Corrected, Fitted, Probed, TargetOnly, parts_of
 from perf_assets.models.small_models import restore
 from perf_assets.models.source_net import SourceNet
 
 
 def pack(models: Sequence[Fitted]) -> tuple[dict[str, Any], Arrays]:
     """Description and arrays of several models."""
-    alignments = _distinct([part for model in models for part in _parts(model)])
+    alignments = _distinct([part for model in models for part in parts_of(model)])
     sources = _distinct([alignment.source for alignment in alignments])
     arrays: Arrays = {}
     for position, net in enumerate(sources):
@@ -103,12 +103,6 @@ def _unpack(one: Mapping[str, Any], own: Arrays, base: Aligned | None, scalers: 
     if one["kind"] == "Corrected":
         return Corrected(base, scaler, model)
     return Probed(base, scaler, own["middle"], one["spread"], model)
-
-
-def _parts(model: Fitted) -> tuple[Alignment, ...]:
-    if isinstance(model, TargetOnly):
-        return ()
-    return model.parts if isinstance(model, Aligned) else model.base.parts
 
 
 def _distinct(items: Sequence[Any]) -> list[Any]:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Examples, Floats, Indices, PairedSamples
-from perf_assets.features.scaling import Scaler
+from perf_assets.features.scaling import Scaler, signed_log
 from perf_assets.models import archive
 from perf_assets.models.additive_gp import (
     Process,
@@ -61,11 +62,15 @@ class _View:
         return cls(Scaler.fit(samples.counters[source, runs]), others, centre, scale + 1e-6)
 
     def of(self, samples: PairedSamples, source: int, rows: Indices) -> RunInputs:
-        counters = self.scaler.transform(samples.counters[source, rows])
         ratios = (samples.log_seconds[self.others][:, rows] - samples.log_seconds[source, rows]).T
+        return self.inputs(signed_log(samples.counters[source, rows]), ratios, samples.apps[rows])
+
+    def inputs(self, logs: Floats, ratios: Floats, apps: NDArray[np.str_]) -> RunInputs:
+        """From signed logarithms of counters, and log times on `others` relative to the source."""
+        counters = self.scaler.standardised(logs)
         # A run that is unknown on another machine is taken to behave there like the average run.
         profile = np.nan_to_num(ratios - self.centre, nan=0.0) / self.scale
-        return RunInputs(counters / np.sqrt(counters.shape[1]), profile, samples.apps[rows])
+        return RunInputs(counters / np.sqrt(counters.shape[1]), profile, apps)
 
 
 class PairedAdaptation:
@@ -143,14 +148,11 @@ class PairedModel:
     residuals: dict[bool, Floats]
     """Of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
 
-    @property
-    def prior_share(self) -> float:
-        """How much the prior counts, by evidence: 0 to 1."""
-        return float(self.shares[self.has_prior].sum())
-
     def predict(self, samples: PairedSamples, rows: Indices) -> Floats:
         """Log seconds on the target of configurations that ran on the source."""
-        return np.asarray(self.shares @ self._means(samples, rows, self._inputs(samples, rows)))
+        runs = self._inputs(samples, rows)
+        means = self._means(runs, samples.log_seconds[self.source, rows], self._prior(samples, rows))
+        return np.asarray(self.shares @ means)
 
     def spread(self, samples: PairedSamples, rows: Indices) -> Floats:
         """Standard deviation of the measured log seconds around `predict`, noise of a run included."""
@@ -159,7 +161,11 @@ class PairedModel:
     def distribution(self, samples: PairedSamples, rows: Indices) -> tuple[Floats, Floats]:
         """`predict` and `spread` at once."""
         runs = self._inputs(samples, rows)
-        means = self._means(samples, rows, runs)
+        return self.combine(runs, samples.log_seconds[self.source, rows], self._prior(samples, rows))
+
+    def combine(self, runs: RunInputs, base: Floats, prior: Floats) -> tuple[Floats, Floats]:
+        """The same of runs with their log seconds on the source and what the prior adds to those."""
+        means = self._means(runs, base, prior)
         variances = np.stack([process.variance(runs) + process.noise**2 for process in self.processes])
         found = self.shares @ means
         between = (means - found) ** 2
@@ -228,18 +234,19 @@ class PairedModel:
             residuals,
         )
 
-    def _means(self, samples: PairedSamples, rows: Indices, runs: RunInputs) -> Floats:
-        """Process x row: expected log seconds."""
-        base = samples.log_seconds[self.source, rows]
-        prior = np.zeros(len(rows))
-        if self.has_prior.any():
-            prior = _log_ratios(self.prior, samples, self.source, self.target, rows)
+    def _means(self, runs: RunInputs, base: Floats, prior: Floats) -> Floats:
+        """Process x run: expected log seconds."""
         return np.stack(
             [
                 base + has * prior + process.mean(runs)
                 for process, has in zip(self.processes, self.has_prior, strict=True)
             ]
         )
+
+    def _prior(self, samples: PairedSamples, rows: Indices) -> Floats:
+        if not self.has_prior.any():
+            return np.zeros(len(rows))
+        return _log_ratios(self.prior, samples, self.source, self.target, rows)
 
     def _inputs(self, samples: PairedSamples, rows: Indices) -> RunInputs:
         if samples.machines != self.machines:

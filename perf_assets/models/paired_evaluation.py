@@ -1,6 +1,5 @@
 """Paired adaptation beside its baselines: error on a new machine over the number of shots, on the same rows for all."""
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -8,18 +7,17 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.metrics import log_rmse, mape
 from perf_assets.features.paired import Floats, Indices, PairedSamples
-from perf_assets.features.scaling import Scaler
 from perf_assets.models.paired_adaptation import PairedAdaptation, fit_correction
 from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
+from perf_assets.models.shots_only import SHOTS_ONLY, ShotsOnly
 
 Progress = Callable[[str], None]
 Row = dict[str, str | int | float]
 
-METHODS = ("source_unchanged", "without_prior", "with_prior", "paired", "target_ridge", "target_gp")
-"""The last two learn log seconds on the target from counters on the source, from the shots alone."""
+METHODS = ("source_unchanged", "without_prior", "with_prior", "paired", *SHOTS_ONLY)
+"""The last learn log seconds on the target from counters on the source, from the shots alone."""
 NINETY_PERCENT = 1.645
 """Standard deviations on either side of a normal distribution's mean that hold nine tenths."""
-_RIDGE_PENALTIES = np.logspace(-2, 4, 13)
 
 _Predicted = tuple[Floats, Floats | None]
 """Log seconds, and their standard deviations where a method gives them."""
@@ -111,35 +109,14 @@ def predict_shots(
     if method == "source_unchanged":
         return samples.log_seconds[source, test], None
     if method.startswith("target_"):
-        return _target_only(method, samples, source, target, shots, test) if len(shots) > 1 else None
+        if len(shots) < 2:
+            return None
+        return ShotsOnly.fit(method, samples, source, target, shots).predict(samples.counters[source, test]), None
     if method == "paired":
         model = PairedAdaptation().fit(samples, source, target, shots, prior=prior)
     else:
         model = fit_correction(samples, source, target, shots, [prior if method == "with_prior" else None])
     return model.distribution(samples, test)
-
-
-def _target_only(
-    method: str, samples: PairedSamples, source: int, target: int, shots: Indices, test: Indices
-) -> _Predicted:
-    """Baselines that know a run's counters on the source and the shots' times on the target, and nothing else."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-    from sklearn.linear_model import RidgeCV
-
-    on_source = ~samples.is_benchmark & np.isfinite(samples.log_seconds[source])
-    scaler = Scaler.fit(samples.counters[source, on_source])
-    known, asked = (scaler.transform(samples.counters[source, rows]) for rows in (shots, test))
-    wanted = samples.log_seconds[target, shots]
-    if method == "target_ridge":
-        return np.asarray(RidgeCV(_RIDGE_PENALTIES).fit(known, wanted).predict(asked)), None
-    kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(3.0, (0.3, 100)) + WhiteKernel(0.05, (1e-4, 1))
-    width = np.sqrt(known.shape[1]) / 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # With a few shots, hyperparameters often end at their bounds.
-        model = GaussianProcessRegressor(kernel, normalize_y=True).fit(known / width, wanted)
-    mean, spread = model.predict(asked / width, return_std=True)
-    return np.asarray(mean), np.asarray(spread)
 
 
 def score_runs(true: Floats, predicted: Floats, spread: Floats | None) -> Row:

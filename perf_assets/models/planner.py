@@ -8,7 +8,6 @@ The linear cause of the correction is left out when runs are picked: under it th
 instructive, and there a straight line is the least to be trusted.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,12 +90,6 @@ def plan(
 def node_hours(model: PairedModel, samples: PairedSamples, rows: Indices, nodes: Floats) -> Floats:
     """Expected price of running configurations on the target, each on so many nodes."""
     return np.asarray(np.exp(model.predict(samples, rows)) / _SECONDS_AN_HOUR * nodes)
-
-
-def total_node_hours(runs: Sequence[PlannedRun]) -> float | None:
-    """Price of a whole plan, where it is known."""
-    prices = [run.node_hours for run in runs if run.node_hours is not None]
-    return sum(prices) if prices else None
 
 
 def _population(model: PairedModel, samples: PairedSamples) -> Indices:

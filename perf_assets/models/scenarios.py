@@ -24,11 +24,24 @@ def scenario_scores(samples: PairedSamples, examples: Examples, predicted: Float
 
     The median is over examples.
     """
+    scenarios = scenario_of(samples, examples).to_numpy()
+    wrong = np.abs(np.expm1(predicted - samples.log_relative_time(examples)))
+    every = [(str(name), scenarios == name) for name in np.unique(scenarios)]
+    for scenario, chosen in [*every, (ALL, np.ones(len(examples), bool))]:
+        yield {
+            "scenario": scenario,
+            **mean_over_pairs(samples, examples.where(chosen), predicted[chosen]),
+            "median_ape_ratio": float(np.median(wrong[chosen])),
+            "examples_count": int(chosen.sum()),
+        }
+
+
+def mean_over_pairs(samples: PairedSamples, examples: Examples, predicted: Floats) -> dict[str, float]:
+    """`mape_ratio`, `log_rmse`, and shares of examples within 10 and 25%: means over ordered pairs of machines."""
     wrong = predicted - samples.log_relative_time(examples)
     relative = np.abs(np.expm1(wrong))
     each = pd.DataFrame(
         {
-            "scenario": scenario_of(samples, examples),
             "pair": examples.source * len(samples.machines) + examples.target,
             "mape_ratio": relative,
             "log_rmse": wrong**2,
@@ -36,12 +49,6 @@ def scenario_scores(samples: PairedSamples, examples: Examples, predicted: Float
             "within_25_ratio": relative <= 0.25,
         }
     )
-    for scenario, found in [*each.groupby("scenario"), (ALL, each)]:
-        by_pair = found.drop(columns="scenario").groupby("pair").mean()
-        by_pair["log_rmse"] = np.sqrt(by_pair["log_rmse"])
-        yield {
-            "scenario": str(scenario),
-            **{str(name): float(value) for name, value in by_pair.mean().items()},
-            "median_ape_ratio": float(found["mape_ratio"].median()),
-            "examples_count": len(found),
-        }
+    by_pair = each.groupby("pair").mean()
+    by_pair["log_rmse"] = np.sqrt(by_pair["log_rmse"])
+    return {str(name): float(value) for name, value in by_pair.mean().items()}

@@ -8,11 +8,10 @@ Few rows bias it upwards. So it stands between a floor (source against itself, a
 ceiling (the target's labels shuffled), and the rescaled value says where between them it lies.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.severity import Severity
 from perf_assets.features.paired import Floats
 from perf_assets.features.transfer_tables import scaled_rows
 
@@ -22,21 +21,6 @@ _MOST_DIRECTIONS = 3
 _ENERGY = 0.8
 """Share of the squared singular values that the directions hold."""
 _REPEATS = 20
-
-
-@dataclass(frozen=True)
-class Severity:
-    """Severity with what it must be compared with; all from 0 to 1."""
-
-    severity: float
-    floor: float
-    """Split halves of the source, one of them at the target's number of rows: what severity 0 looks like."""
-    ceiling: float
-    """Source against target with shuffled labels: what no relation looks like."""
-    rescaled: float
-    """0 at the floor, 1 at the ceiling."""
-    rows_count: int
-    bins_count: int
 
 
 def severity(

@@ -5,22 +5,22 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from perf_assets.features.paired import PairedSamples
 from perf_assets.models.threads import VARIABLE, thread_budget
 
+Data = TypeVar("Data")
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-_samples: PairedSamples | None = None
+_samples: Any = None
 """Of a worker process: what it was started with."""
 
 
 def side_by_side(
-    do: Callable[[PairedSamples, Work], Result], samples: PairedSamples, pieces: Sequence[Work]
+    do: Callable[[Data, Work], Result], samples: Data, pieces: Sequence[Work]
 ) -> Iterator[tuple[Work, Result]]:
     """Each piece with its result, as they get done.
 
@@ -42,7 +42,7 @@ def side_by_side(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _start(samples: PairedSamples) -> None:
+def _start(samples: Any) -> None:
     global _samples
     _samples = samples
     os.environ[VARIABLE] = "1"
@@ -57,7 +57,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _run(do: Callable[[PairedSamples, Work], Result], piece: Work) -> Result:
+def _run(do: Callable[[Any, Work], Result], piece: Work) -> Result:
     assert _samples is not None, "workers start with samples"
     with threadpool_limits(1):
         return do(_samples, piece)

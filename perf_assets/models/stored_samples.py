@@ -1,6 +1,6 @@
 """Aligned samples as a file, and questions about further runs put beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +37,19 @@ class Questions:
             self.counters[chosen],
             self.log_seconds[chosen],
         )
+
+    def blocks(self, size: int) -> Iterator["Questions"]:
+        """All of them, at most so many at a time."""
+        for start in range(0, len(self.sources), size):
+            part = slice(start, start + size)
+            yield Questions(
+                self.sources[part],
+                self.targets[part],
+                self.apps[part],
+                self.configurations[part],
+                self.counters[part],
+                self.log_seconds[part],
+            )
 
 
 def with_questions(known: PairedSamples, questions: Questions) -> tuple[PairedSamples, Examples]:

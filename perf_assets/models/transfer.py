@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.severity import Severity
 from perf_assets.features.paired import Floats, Indices
 from perf_assets.models import archive
+from perf_assets.models.alignment import Alignment
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.candidates import (
     Candidate,
@@ -20,14 +23,17 @@ from perf_assets.models.candidates import (
     transfer_candidates,
 )
 from perf_assets.models.conformal import Interval, cross_conformal
-from perf_assets.models.fitted import Fitted, Rows
+from perf_assets.models.fitted import Fitted, Rows, parts_of
 from perf_assets.models.gate import Choice, choose, cross_fit
 from perf_assets.models.packing import pack, share_alignments, unpack
-from perf_assets.models.severity import Severity, severity
+from perf_assets.models.reach import Reach, trust
+from perf_assets.models.severity import severity
 
 LEAST_SHOTS = 4
 _BATCH = 512
 """Rows that are predicted at once: what is computed from them stays in the processor's cache."""
+_BEYOND = ("target_ridge", "target_gp")
+"""What predicts rows that no source can be trusted with: models that go on smoothly where there are no shots."""
 _TRUST = 30.0
 """Shots that a source counts for which the shots do not contradict."""
 _FEW = 20
@@ -49,22 +55,40 @@ class TargetModel:
     interval: Interval
     grounds: Mapping[str, Any]
     """Scores of all candidates, severity and number of shots, as JSON."""
+    reaches: tuple[Reach, ...] = ()
+    """Of the sources; none where rows far from them are predicted like all others."""
+    beyond: Mapping[str, float] = field(default_factory=dict)
+    """Weights of models for rows that are out of reach."""
 
     def predict(self, counters: Floats) -> Floats:
         """Target (its logarithm if `is_log`) of rows x counters as measured."""
         keep_blas_to_one_thread()
         starts = range(0, max(len(counters), 1), _BATCH)
-        return np.concatenate([self._predict(counters[start : start + _BATCH]) for start in starts])
+        return np.concatenate([self.of(Rows(counters[start : start + _BATCH].astype(np.float32))) for start in starts])
 
-    def _predict(self, counters: Floats) -> Floats:
-        rows, total = Rows(counters.astype(np.float32)), np.zeros(len(counters))
-        for name, weight in self.weights.items():
-            total += weight * self.models[name].predict(rows)
-        return total
+    def of(self, rows: Rows) -> Floats:
+        """The same of rows that fit into the cache."""
+        found = self._blend(self.weights, rows)
+        if self.reaches:
+            trusted = trust(self.reaches, self._parts, rows)
+            if trusted.min() < 1:
+                found = trusted * found + (1 - trusted) * self._blend(self.beyond, rows)
+        return found
+
+    @cached_property
+    def _parts(self) -> list[Alignment]:
+        return [part for model in self.models.values() for part in parts_of(model)]
+
+    def _blend(self, weights: Mapping[str, float], rows: Rows) -> Floats:
+        return np.asarray(
+            np.sum([weight * self.models[name].predict(rows) for name, weight in weights.items()], axis=0)
+        )
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
         packed, arrays = pack(list(self.models.values()))
+        for position, reach in enumerate(self.reaches):
+            arrays |= {f"reach{position}/{name}": array for name, array in reach.arrays().items()}
         description = {
             "models": packed,
             "names": list(self.models),
@@ -73,6 +97,8 @@ class TargetModel:
             "is_log": self.is_log,
             "interval": asdict(self.interval),
             "grounds": dict(self.grounds),
+            "beyond": dict(self.beyond),
+            "reaches": [reach.description() for reach in self.reaches],
         }
         archive.save(path, description, arrays)
 
@@ -82,7 +108,9 @@ class TargetModel:
         description, arrays = archive.load(path)
         models = dict(zip(description["names"], unpack(description["models"], arrays), strict=True))
         names, interval = tuple(description["counter_names"]), Interval(**description["interval"])
-        return cls(models, description["weights"], names, description["is_log"], interval, description["grounds"])
+        reaches = tuple(Reach.restore(one, arrays, f"reach{i}/") for i, one in enumerate(description["reaches"]))
+        grounds, beyond = description["grounds"], description["beyond"]
+        return cls(models, description["weights"], names, description["is_log"], interval, grounds, reaches, beyond)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +163,9 @@ def _fit(
     interval = cross_conformal(choice.held_out, cross.target, hard.rescaled if hard else 1.0)
     by_name: dict[str, TableCandidate] = {candidate.name: candidate for candidate in own}
     models = {name: by_name[name].fit_model(shots, seed) for name in choice.weights if name in by_name}
+    reaches = () if extra or list(models) == ["source_zero_shot"] else _reaches(task, models, shots)
+    beyond = cross.weights_among(_BEYOND) if reaches else {}
+    models |= {name: by_name[name].fit_model(shots, seed) for name in beyond if name not in models}
     models = share_alignments(models)
     outside = {c.name: c.fit(shots, seed) for c in extra if c.name in choice.weights}
     seconds = time.perf_counter() - started
@@ -145,17 +176,29 @@ def _fit(
         "severity": asdict(hard) if hard else None,
         "adapt_seconds": seconds,
     }
-    model = None
-    if not outside:
-        model = TargetModel(models, choice.weights, task.target.counter_names, is_log, interval, grounds)
+    model = TargetModel(models, choice.weights, task.target.counter_names, is_log, interval, grounds, reaches, beyond)
 
     def predict_rows(rows: Indices) -> Floats:
         asked = Rows(task.target.counters[rows])
+        if not outside:
+            return model.of(asked)
         found = [choice.weights[name] * fitted.predict(asked) for name, fitted in models.items()]
         found += [choice.weights[name] * predict(rows) for name, predict in outside.items()]
         return np.asarray(np.sum(found, axis=0))
 
-    return Product(choice, predict_rows, model, interval, hard, seconds)
+    return Product(choice, predict_rows, None if outside else model, interval, hard, seconds)
+
+
+def _reaches(task: TransferTask, models: Mapping[str, Fitted], shots: Indices) -> tuple[Reach, ...]:
+    """Of every source and start that the models go through, once."""
+    parts = [part for model in models.values() for part in parts_of(model)]
+    rows, found = Rows(task.target.counters[shots]), {}
+    for position, part in enumerate(parts):
+        source = next(source.rows for source in task.sources if source.net is part.source)
+        key = (id(part.source), id(part.start))
+        if key not in found:
+            found[key] = Reach.of(position, source, rows.started(part))
+    return tuple(found.values())
 
 
 def _trusted(task: TransferTask, own: Sequence[TableCandidate], shots: Indices, seed: int) -> dict[str, float]:

@@ -88,6 +88,7 @@ def evaluate_transfer(
     shots: int,
     seeds: int = 10,
     *,
+    first_seed: int = 0,
     is_log: bool = True,
     is_full: bool = True,
     extra: Sequence[Candidate] = (),
@@ -107,7 +108,7 @@ def evaluate_transfer(
     single += [*transfer_candidates(task), *extra]
     single = [one for one in single if is_full or one.name.startswith((TARGET_ONLY, "source_zero_shot"))]
     every = np.arange(len(task.target)) if rows is None else rows
-    for seed in range(seeds):
+    for seed in range(first_seed, first_seed + seeds):
         split = Split.draw(every, seed)
         few = split.shots(shots)
         product = fit_product(task, few, seed, is_log=is_log, extra=extra, trust_in_extra=trust_in_extra)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
 from perf_assets.features.paired import PairedSamples, physical
-from perf_assets.models.adapted import PRIOR_COMPONENTS, adapt_view, pair_severity, reference_machine
+from perf_assets.models.adapted import PRIOR_COMPONENTS, reference_machine
+from perf_assets.models.adapted_view import adapt_view, pair_severity
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.paired_evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
@@ -66,13 +68,19 @@ def _scores(samples: PairedSamples, source: int, target: int, seeds: int) -> lis
     shots = [count for count in SHOTS if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:
         return []
-    prior = attention_prior(samples, target, 0, PriorParts(0), PRIOR_COMPONENTS)
+    prior = _prior(samples, target)
     rows = evaluate_paired(samples, [source], [target], shots, range(seeds), priors={target: prior})
     return rows + [
         _score_product(samples, source, target, count, max(shots), seed, prior)
         for seed in range(seeds)
         for count in shots
     ]
+
+
+@lru_cache(maxsize=1)
+def _prior(samples: PairedSamples, target: int) -> Prior:
+    """Does not depend on the source, and pairs of one target follow each other."""
+    return attention_prior(samples, target, 0, PriorParts(0), PRIOR_COMPONENTS)
 
 
 def _score_product(

@@ -23,6 +23,7 @@ class TreeEnsemble:
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     value: Floats
+    """A number a node, or one for each output."""
     weights: Floats
     """Of each tree."""
     combine: Literal["mean", "median"]
@@ -49,13 +50,13 @@ class TreeEnsemble:
             joined("threshold"),
             children("children_left"),
             children("children_right"),
-            joined("value")[:, 0, 0],
+            joined("value")[:, 0, 0] if trees[0].n_outputs == 1 else joined("value")[:, :, 0],
             np.asarray(weights, float),
             "median" if is_median else "mean",
         )
 
     def predict(self, features: Floats) -> Floats:
-        """One number a row; features are compared in single precision, as in training."""
+        """One number a row, or one for each output; features are compared in single precision, as in training."""
         rows = features.astype(np.float32)
         found = np.stack([self._leaf_values(rows, root) for root in self.roots])
         if self.combine == "mean":

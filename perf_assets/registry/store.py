@@ -91,7 +91,7 @@ def register(candidate: Candidate, alias: str) -> Version:
         candidate.save(folder)
         mlflow.log_params(dict(candidate.params))
         mlflow.log_metrics({name: value for name, value in candidate.metrics.items() if value == value})
-        mlflow.set_tags({**candidate.tags, "code_version": code_version()})
+        mlflow.set_tags(dict(candidate.tags))
         for name, table in candidate.tables.items():
             mlflow.log_text(table.to_csv(index=False), f"{name}.csv")
         for name, content in candidate.files.items():
@@ -130,5 +130,6 @@ def _create_version(client: MlflowClient, candidate: Candidate, uri: str, run_id
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
-    created = client.create_model_version(candidate.registered_name, uri, run_id, tags=dict(candidate.tags))
+    tags = {**candidate.tags, "code_version": code_version()}
+    created = client.create_model_version(candidate.registered_name, uri, run_id, tags=tags)
     return int(created.version)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from perf_assets.core.catalogue import Resolved
+from perf_assets.core.errors import UnknownError
 from perf_assets.features.raw_counters import load_formulas, save_formulas
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
@@ -87,6 +88,16 @@ def load_target(machine: str, version: int) -> tuple[AdaptedTarget, list[Resolve
     """A registered version, and the formulas of its reference machine's counters."""
     folder = fitted_folder(registered_name(machine), version)
     return AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
+
+
+def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:
+    """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    name = registered_name(machine)
+    aliases = versions(name)
+    for alias in (CHAMPION, CHALLENGER):
+        if alias in aliases:
+            return alias, aliases[alias], load_target(machine, aliases[alias])[0]
+    raise UnknownError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
 
 
 def made_of(machine: str, inputs_digest: str) -> int | None:

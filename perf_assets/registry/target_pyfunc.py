@@ -6,11 +6,11 @@ from typing import Any
 import mlflow
 import pandas as pd
 
-from perf_assets.features.raw_counters import load_formulas
+from perf_assets.features.raw_counters import counters_in, load_formulas
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.target import FORMULAS
-from perf_assets.registry.target_inputs import missing_notes, with_features
-from perf_assets.registry.target_questions import answer
+from perf_assets.registry.target_inputs import with_features
+from perf_assets.registry.target_questions import answer, usual_features
 
 
 class ServedTarget(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
@@ -20,11 +20,13 @@ class ServedTarget(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc
         """Load the fitted model from its artifacts."""
         folder = Path(context.artifacts["fitted"])
         self._model, self._formulas = AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
+        self._counters, self._usual = set(counters_in(self._formulas)), usual_features(self._model)
 
     def predict(self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """One answer a row."""
-        table = with_features(model_input, self._formulas)
-        return answer(table, self._model).assign(note=missing_notes(table, self._model))
+        has_counters = not self._counters.isdisjoint(model_input.columns)
+        table = with_features(model_input, self._formulas) if has_counters else model_input
+        return answer(table, self._model, self._usual)
 
 
 mlflow.models.set_model(ServedTarget())

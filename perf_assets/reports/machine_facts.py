@@ -4,18 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-
-@dataclass(frozen=True)
-class Severity:
-    """How hard the transfer from the reference machine is, by counters under their own names; all from 0 to 1."""
-
-    severity: float
-    floor: float
-    """What a machine to itself looks like at the same number of runs."""
-    ceiling: float
-    """What no relation looks like."""
-    rescaled: float
-    """0 at the floor, 1 at the ceiling."""
+from perf_assets.core.severity import Severity
 
 
 @dataclass(frozen=True)
@@ -47,3 +36,5 @@ class MachineFacts:
     """Rows of `eval_target__verdicts` of this machine, newest last."""
     missing: dict[str, str]
     """Why a part is not there, by its name here."""
+    alias: str = "champion"
+    """Of the version that the page tells of: `challenger` where nothing was promoted yet."""

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.reports.machine_facts import MachineFacts, Severity
+from perf_assets.core.severity import Severity
+from perf_assets.reports.machine_facts import MachineFacts
 from perf_assets.reports.machine_figures import GOAL
 from perf_assets.reports.machine_numbers import (
     PRODUCT,

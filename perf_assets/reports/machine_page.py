@@ -44,7 +44,7 @@ def machine_page(facts: MachineFacts) -> str:
         machine=facts.machine,
         is_simulated=facts.is_simulated,
         registered_as=facts.registered_as,
-        address=f"models:/perf-target-{facts.machine}@champion",
+        address=f"models:/perf-target-{facts.machine}@{facts.alias}",
         findings=machine_findings(facts),
         amm=_amm(facts),
         reference=facts.alignment_source,

@@ -4,13 +4,11 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from perf_assets.core.errors import UnknownError
 from perf_assets.features.fleet_samples import NODES_QUERY, nodes_by_configuration
 from perf_assets.models.next_runs import next_runs
-from perf_assets.registry.target import champion_of
+from perf_assets.registry.target import shown_of
 from perf_assets.registry.versions import registered
 from perf_assets.serving.answers import PlannedRun, RegisteredModel
-from perf_assets.serving.models import next_step
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 
@@ -31,11 +29,9 @@ def listed_models() -> list[RegisteredModel]:
 
 
 def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
-    """Runs to do next on a machine that has a champion, priced by the nodes that its configurations use."""
-    champion = champion_of(machine)
-    if champion is None:
-        raise UnknownError(f"there is no target model of {machine!r}: {next_step(lake, machine)}")
-    rows = next_runs(champion[1], budget, nodes_by_configuration(Warehouse(lake).frame(NODES_QUERY)))
+    """Runs to do next on a machine that has a target model, priced by the nodes that its configurations use."""
+    _, _, adapted = shown_of(machine)
+    rows = next_runs(adapted, budget, nodes_by_configuration(Warehouse(lake).frame(NODES_QUERY)))
     names = [field.name for field in fields(PlannedRun)]
     found = []
     for values in rows[names].itertuples(index=False, name=None):

@@ -18,7 +18,7 @@ from perf_assets.models.online import OnlineCorrection, RunsAsSeen
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
 from perf_assets.models.stored_samples import Questions
 from perf_assets.registry.target import load_target, registered_name
-from perf_assets.registry.target_inputs import expected_features
+from perf_assets.registry.target_questions import usual_features
 from perf_assets.registry.versions import created_at, tags_of
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.asked import Run
@@ -78,7 +78,7 @@ class ServedTarget:
         self.references = {name: physical(view.source) for name, view in self.adapted.views.items()}
         self._row_of = {name: row for row, name in enumerate(samples.configurations)}
         self._by_quantity = by_quantity(self.formulas)
-        self._expected = expected_features(self.adapted)
+        self._expected = [samples.counter_names[position] for position in usual_features(self.adapted)]
         sources = {name: samples.machines.index(view.source) for name, view in self.adapted.views.items()}
         self._ranges = {name: Ranges.of(samples, source) for name, source in sources.items()}
         self._as_seen = {name: RunsAsSeen(view.model, samples) for name, view in self.adapted.views.items()}

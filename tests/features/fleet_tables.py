@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.core.canonical import XAMM_FEATURES
+from perf_assets.core.canonical import VECTOR_FEATURES, XAMM_FEATURES
 from perf_assets.features.fleet_samples import FleetTables
 
 SPEEDS = {"ash": (1.0, 1.0), "birch": (2.0, 0.7), "cedar": (0.5, 3.0), "elm": (1.5, 1.5), "fir": (3.0, 0.4)}
@@ -81,3 +81,12 @@ def _specs() -> pd.DataFrame:
             for machine, (memory, compute) in SPEEDS.items()
         ]
     )
+
+
+def vector_rows(tables: FleetTables) -> pd.DataFrame:
+    """The runs with the features of relative-performance vectors, as far as they follow from those of xAMM."""
+    runs = tables.runs
+    missing = {f.name: np.nan for f in VECTOR_FEATURES if f.name not in runs}
+    same = {"memory_ratio": "load_ratio", "control_ratio": "branch_ratio", "fp_ratio": "double_fp_ratio"}
+    known = {name: runs[other] for name, other in same.items()}
+    return runs.assign(on_gpus=runs["gpus"] > 0, **{**missing, **known})

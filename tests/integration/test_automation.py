@@ -19,7 +19,7 @@ from tests.integration.conftest import Installation, Up, bundles_of, land_bundle
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
 
-MACHINE, JOB = "dane", "refresh_machine"
+MACHINE, JOB, SHOTS = "dane", "refresh_machine", 5
 RUN_SECONDS = 240.0
 """A sensor interval and a run, on a machine that is busy with other tests."""
 
@@ -94,10 +94,10 @@ def test_a_new_machine_gets_its_champion_by_itself(live: Up, trained: Installati
     chosen = [runs[position] for position in np.random.default_rng(0).permutation(len(runs))]
     sources = {row["version"] for row in trained.json("models", "perf-source")["models"]}
 
-    land_bundles(trained, [*benchmark, *chosen[:3]])
+    land_bundles(trained, benchmark)
     assert wait_for(lambda: champion(trained), "a champion of the new machine", RUN_SECONDS) == 1
     wait_for(lambda: live.runs(JOB)[0]["status"] == "SUCCESS", "the end of the run", RUN_SECONDS)
-    landed = {bundle.name for bundle in chosen[:8]}
+    landed = {bundle.name for bundle in chosen[:SHOTS]}
     held_out = {
         (bundle.facts.app, bundle.facts.args, bundle.facts.ranks, bundle.facts.threads)
         for bundle in chosen
@@ -107,12 +107,12 @@ def test_a_new_machine_gets_its_champion_by_itself(live: Up, trained: Installati
 
     before = [run["runId"] for run in live.runs(JOB)]
     assert len(before) == 1
-    land_bundles(trained, [*benchmark, *chosen[:3]])
+    land_bundles(trained, benchmark)
     ticks = count_ticks(live)
     wait_for(lambda: count_ticks(live) >= ticks + 2, "two ticks of the sensor", RUN_SECONDS)
     assert [run["runId"] for run in live.runs(JOB)] == before, "the same content starts nothing"
 
-    land_bundles(trained, chosen[3:8])
+    land_bundles(trained, chosen[:SHOTS])
     wait_for(lambda: len(live.runs(JOB)) == 2 and live.runs(JOB)[0]["status"] == "SUCCESS", "a second run", RUN_SECONDS)
     assert champion(trained) == 2
     second = error(predicted(trained, tmp_path), true, held_out)

@@ -47,7 +47,7 @@ def test_without_shots_the_prior_stands_alone(samples: PairedSamples, prior: Pri
     examples = Examples(np.full(len(order), SOURCE), np.full(len(order), TARGET), order)
     expected = samples.log_seconds[SOURCE, order] + prior.predict(samples, examples)
     assert model.predict(samples, order) == pytest.approx(expected)
-    assert model.prior_share == 1.0
+    assert model.has_prior.all()
     assert (model.spread(samples, order) > 0).all()
 
 

@@ -9,7 +9,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Indices, PairedSamples
 from perf_assets.models.additive_gp import describe, restore, without_profile
 from perf_assets.models.paired_adaptation import PairedModel, fit_correction
-from perf_assets.models.planner import node_hours, plan, total_node_hours
+from perf_assets.models.planner import node_hours, plan
 from tests.models.fleets import fleet
 
 SOURCE, TARGET = 0, 3
@@ -38,7 +38,7 @@ def test_plans_spread_over_applications(samples: PairedSamples, candidates: Indi
     assert errors == sorted(errors, reverse=True)
     assert [run.error_before for run in found[1:]] == pytest.approx([run.error_after for run in found[:-1]])
     assert not {run.configuration for run in found} & set(model.shots)
-    assert total_node_hours(found) is None
+    assert {run.node_hours for run in found} == {None}
 
 
 def test_expected_error_is_what_a_process_with_that_run_expects(
@@ -59,7 +59,7 @@ def test_prices_count(samples: PairedSamples, candidates: Indices, model: Paired
     prices = np.where(candidates == free.row, 1000.0, 1.0)
     priced = plan(model, samples, candidates, budget=2, cost=prices)
     assert free.row not in [run.row for run in priced]
-    assert total_node_hours(priced) == 2.0
+    assert [run.node_hours for run in priced] == [1.0, 1.0]
     hours = node_hours(model, samples, candidates, np.full(len(candidates), 2.0))
     assert hours == pytest.approx(2 * np.exp(model.predict(samples, candidates)) / 3600)
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.features.fleet_samples import benchmark_samples, fleet_samples
+from perf_assets.features.fleet_samples import benchmark_samples
 from perf_assets.features.paired import Examples, PairedSamples
-from perf_assets.models import source_training
 from perf_assets.models.amm import AmmOptions, fit_encoder
 from perf_assets.models.amm_choice import choose_options
 from perf_assets.models.amm_rows import amm_rows
@@ -14,33 +13,19 @@ from perf_assets.models.explanations import behaves_like, feature_masks
 from perf_assets.models.predictors import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.relative import Workshop
 from perf_assets.models.source_model import SourceModel
-from perf_assets.models.source_training import TrainedSource, train_source
+from perf_assets.models.source_training import TrainedSource
 from perf_assets.models.stored_samples import Questions
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
 
-@pytest.fixture(scope="module")
-def samples() -> PairedSamples:
-    return fleet_samples(fleet_tables())
-
-
-@pytest.fixture(scope="module")
-def trained(samples: PairedSamples) -> TrainedSource:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost", "raw_random_forest"))
-        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
-        return train_source(samples, AmmOptions(), 0, lambda line: None)
-
-
-def questions(samples: PairedSamples, examples: Examples) -> Questions:
+def questions(fleet: PairedSamples, examples: Examples) -> Questions:
     return Questions(
-        [samples.machines[i] for i in examples.source],
-        [samples.machines[i] for i in examples.target],
-        samples.apps[examples.row].tolist(),
-        [samples.configurations[i] for i in examples.row],
-        samples.counters[examples.source, examples.row],
-        samples.log_seconds[examples.source, examples.row],
+        [fleet.machines[i] for i in examples.source],
+        [fleet.machines[i] for i in examples.target],
+        fleet.apps[examples.row].tolist(),
+        [fleet.configurations[i] for i in examples.row],
+        fleet.counters[examples.source, examples.row],
+        fleet.log_seconds[examples.source, examples.row],
     )
 
 
@@ -58,31 +43,31 @@ def questions(samples: PairedSamples, examples: Examples) -> Questions:
         "anchored_spec_xgboost",
     ],
 )
-def test_every_method_survives_storage(name: str, samples: PairedSamples, tmp_path: Path) -> None:
-    fitted = Workshop(0).fit(name, samples.hide_machine(2), "machine")
+def test_every_method_survives_storage(name: str, fleet: PairedSamples, tmp_path: Path) -> None:
+    fitted = Workshop(0).fit(name, fleet.hide_machine(2), "machine")
     save_predictor(fitted, tmp_path)  # type: ignore[arg-type]
     again: StoredPredictor = load_predictor(tmp_path)
-    examples = samples.examples()
-    assert again.predict(samples, examples) == pytest.approx(fitted.predict(samples, examples), abs=1e-5)
+    examples = fleet.examples()
+    assert again.predict(fleet, examples) == pytest.approx(fitted.predict(fleet, examples), abs=1e-5)
     with pytest.raises(UnreadableFileError):
         load_predictor(tmp_path / "nowhere")
 
 
 def test_known_machines_are_answered_well_and_the_same_after_storage(
-    samples: PairedSamples, trained: TrainedSource, tmp_path: Path
+    fleet: PairedSamples, trained: TrainedSource, tmp_path: Path
 ) -> None:
-    examples = samples.examples().at_most(200, 0)
-    asked = questions(samples, examples)
+    examples = fleet.examples().at_most(200, 0)
+    asked = questions(fleet, examples)
     found = trained.model.answer(asked)
     assert found.with_amm.all()
-    assert np.median(np.abs(found.log_relative_time - samples.log_relative_time(examples))) < 0.15
+    assert np.median(np.abs(found.log_relative_time - fleet.log_relative_time(examples))) < 0.15
     trained.model.save(tmp_path)
     again = SourceModel.load(tmp_path).answer(asked)
     assert again.log_relative_time == pytest.approx(found.log_relative_time, abs=1e-5)
 
 
-def test_a_machine_without_amm_is_answered_without(samples: PairedSamples, trained: TrainedSource) -> None:
-    asked = questions(samples, samples.examples().at_most(4, 0))
+def test_a_machine_without_amm_is_answered_without(fleet: PairedSamples, trained: TrainedSource) -> None:
+    asked = questions(fleet, fleet.examples().at_most(4, 0))
     unknown = Questions(asked.sources, ["nowhere", *asked.targets[1:]], *list(vars(asked).values())[2:])
     found = trained.model.answer(unknown)
     assert found.with_amm.tolist() == [False, True, True, True]
@@ -99,29 +84,29 @@ def test_baselines_stand_beside_what_was_chosen(trained: TrainedSource) -> None:
     assert weights.to_numpy() == pytest.approx([1.0, 1.0])
 
 
-def test_a_new_machine_gets_its_amm_from_its_benchmark_alone(samples: PairedSamples) -> None:
+def test_a_new_machine_gets_its_amm_from_its_benchmark_alone(fleet: PairedSamples) -> None:
     tables = fleet_tables()
-    encoder = fit_encoder(samples.hide_machine(samples.machines.index("cedar")), AmmOptions("l2"))
+    encoder = fit_encoder(fleet.hide_machine(fleet.machines.index("cedar")), AmmOptions("l2"))
     assert "cedar" not in encoder.machines
     alone = amm_rows(encoder, benchmark_samples(tables.of(["cedar"]).kernels))
     assert not alone["was_in_training"].any()
-    within = encoder.machine_models(samples)[samples.machines.index("cedar")]
+    within = encoder.machine_models(fleet)[fleet.machines.index("cedar")]
     assert alone["value"].to_numpy() == pytest.approx(within, abs=1e-6)
     assert set(amm_rows(encoder, benchmark_samples(tables.of(["elm"]).kernels))["seen_as"]) == {"elm", "elm (host)"}
 
 
-def test_the_amm_options_are_those_with_the_smallest_error(samples: PairedSamples) -> None:
-    options, tried = choose_options(samples, 0, lambda line: None)
+def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples) -> None:
+    options, tried = choose_options(fleet, 0, lambda line: None)
     assert len(tried) == 9
     best = tried.iloc[0]
     assert (options.weighting, options.normalize) == (best["weighting"], best["normalize"])
     assert tried["log_rmse"].is_monotonic_increasing
 
 
-def test_explanations_are_shares(samples: PairedSamples, trained: TrainedSource) -> None:
-    likeness = behaves_like(samples, trained.model)
+def test_explanations_are_shares(fleet: PairedSamples, trained: TrainedSource) -> None:
+    likeness = behaves_like(fleet, trained.model)
     assert set(likeness["kernel"]) == set(KERNELS)
     assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-4)
-    masks = feature_masks(samples)
+    masks = feature_masks(fleet)
     assert set(masks["app"]) == set(APPS)
     assert masks.groupby("app")["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-4)

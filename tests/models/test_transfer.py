@@ -11,6 +11,8 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.transfer_tables import TransferTable, same_counters
 from perf_assets.models.alignment_table import alignment_tables, catalogue_proposal
 from perf_assets.models.candidates import TransferTask
+from perf_assets.models.fitted import Rows, parts_of
+from perf_assets.models.reach import trust
 from perf_assets.models.source_models import Source, fit_sources
 from perf_assets.models.source_net import SourceSettings
 from perf_assets.models.transfer import TargetModel, fit_product
@@ -61,6 +63,30 @@ def test_the_model_is_the_same_after_storing(task: TransferTask, tmp_path: Path)
     assert again.grounds["candidates"][0]["error"] <= again.grounds["candidates"][-1]["error"]
     assert again.interval == product.interval
     assert again.counter_names == task.target.counter_names
+
+
+def test_rows_out_of_reach_of_the_source_are_left_to_the_shots(task: TransferTask, tmp_path: Path) -> None:
+    product = fit_product(task, SHOTS)
+    model = product.model
+    assert model is not None
+    assert model.reaches
+    assert set(model.beyond) <= {"target_ridge", "target_gp"}
+    # Counters without end, up and down in turn: nothing on the source, and none of the shots, is like that.
+    near = task.target.counters[REST[:1]]
+    rows = [Rows(near * np.where(np.arange(near.shape[1]) % 2, 10.0**power, 0.1**power)) for power in (0, 3, 6, 12)]
+    parts = [part for one in model.models.values() for part in parts_of(one)]
+    trusted = [trust(model.reaches, parts, row).item() for row in rows]
+    assert trusted[0] == 1.0
+    assert trusted[1:] == sorted(trusted[1:], reverse=True)
+    assert trusted[-1] < 0.2
+    alone = sum(weight * model.models[name].predict(rows[-1]) for name, weight in model.beyond.items())
+    blend = sum(weight * model.models[name].predict(rows[-1]) for name, weight in model.weights.items())
+    found = model.of(rows[-1])
+    assert found == pytest.approx(trusted[-1] * blend + (1 - trusted[-1]) * alone)
+    assert abs(found - alone) < abs(blend - alone)
+    model.save(tmp_path / "model.npz")
+    again = TargetModel.load(tmp_path / "model.npz").predict(near * np.where(np.arange(near.shape[1]) % 2, 1e12, 1e-12))
+    assert again == pytest.approx(found, abs=1e-3)
 
 
 def test_every_kind_of_model_can_be_stored(task: TransferTask, tmp_path: Path) -> None:

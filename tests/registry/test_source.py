@@ -6,30 +6,12 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_samples import fleet_samples
 from perf_assets.features.paired import PairedSamples
-from perf_assets.models import source_training
-from perf_assets.models.amm import AmmOptions
-from perf_assets.models.source_training import TrainedSource, train_source
+from perf_assets.models.source_training import TrainedSource
 from perf_assets.registry.source import NAME, register_source
 from perf_assets.registry.source_questions import SIGNATURE, example_questions
 from perf_assets.registry.store import open_store
 from perf_assets.registry.versions import load, versions
-from tests.features.fleet_tables import fleet_tables
-
-
-@pytest.fixture(scope="module")
-def samples() -> PairedSamples:
-    return fleet_samples(fleet_tables())
-
-
-@pytest.fixture(scope="module")
-def trained(samples: PairedSamples) -> TrainedSource:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost",))
-        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
-        return train_source(samples, AmmOptions(), 0, lambda line: None)
 
 
 @pytest.fixture
@@ -40,14 +22,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_both_are_registered_with_all_that_belongs_to_them(
-    samples: PairedSamples, trained: TrainedSource, store: Path
+    fleet: PairedSamples, trained: TrainedSource, store: Path
 ) -> None:
     for with_amm in (False, True):
-        register_source(trained, samples, {"manifests_digest": "abc"}, with_amm=with_amm)
+        register_source(trained, fleet, {"manifests_digest": "abc"}, with_amm=with_amm)
     assert versions(NAME) == {"without-amm": 1, "with-amm": 2}
     served = load(NAME, "with-amm")
     assert served.metadata.signature == SIGNATURE
-    asked = example_questions(samples, 5)
+    asked = example_questions(fleet, 5)
     asked.loc[0, "target_machine"] = "nowhere"
     found = served.predict(asked)
     assert found["model"].tolist() == ["without-amm", *["with-amm"] * 4]
@@ -77,9 +59,9 @@ def _answers_in_a_fresh_process(store: Path, asked: pd.DataFrame, found: pd.Data
     pd.testing.assert_frame_equal(pd.read_parquet(store / "found.parquet"), found, check_exact=False, rtol=1e-5)
 
 
-def test_an_alias_moves_to_the_new_version(samples: PairedSamples, trained: TrainedSource, store: Path) -> None:
+def test_an_alias_moves_to_the_new_version(fleet: PairedSamples, trained: TrainedSource, store: Path) -> None:
     for _ in range(2):
-        register_source(trained, samples, {}, with_amm=True)
+        register_source(trained, fleet, {}, with_amm=True)
     assert versions(NAME) == {"with-amm": 2}
 
 
@@ -94,11 +76,11 @@ def test_what_is_not_registered_is_said(store: Path) -> None:
     [({"wall_seconds": 0.0}, "must be a number above 0")],
 )
 def test_wrong_questions_are_refused(
-    change: dict[str, float], reason: str, samples: PairedSamples, trained: TrainedSource
+    change: dict[str, float], reason: str, fleet: PairedSamples, trained: TrainedSource
 ) -> None:
     from perf_assets.registry.source_questions import answer
 
     with pytest.raises(BadInputError, match=reason):
-        answer(example_questions(samples).assign(**change), trained.model)
+        answer(example_questions(fleet).assign(**change), trained.model)
     with pytest.raises(BadInputError, match="lack the column ranks"):
-        answer(example_questions(samples).drop(columns="ranks"), trained.model)
+        answer(example_questions(fleet).drop(columns="ranks"), trained.model)

@@ -5,8 +5,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.severity import Severity
 from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED
-from perf_assets.reports.machine_facts import MachineFacts, Severity
+from perf_assets.reports.machine_facts import MachineFacts
 
 VIEWS = ("dane", "dane (host)")
 SHOTS = (0, 5, 10, 20, 50)
@@ -191,7 +192,7 @@ def full(counters: tuple[int, int] = (40, 52)) -> MachineFacts:
         amms=amms(),
         candidates=candidates(),
         curve=curve(),
-        severity=Severity(0.42, 0.25, 0.85, 0.283),
+        severity=Severity(0.42, 0.25, 0.85, 0.283, 200, 12),
         alignment=alignment(whole),
         alignment_weights=whole,
         alignment_source="quartz",

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 
+from perf_assets.core.severity import Severity
 from perf_assets.reports import machine_figures as figures
-from perf_assets.reports.machine_facts import Severity
 from perf_assets.reports.machine_findings import machine_findings, severity_finding
 from perf_assets.reports.machine_numbers import distances, rank_correlation, transfer_gains
 from perf_assets.reports.machine_page import machine_page
@@ -139,10 +139,10 @@ def test_words_follow_the_data() -> None:
 @pytest.mark.parametrize(
     ("severity", "said"),
     [
-        (Severity(0.42, 0.25, 0.85, 0.283), "28% of the way from floor to ceiling"),
-        (Severity(0.2, 0.25, 0.85, 0.0), "not above its floor"),
-        (Severity(0.9, 0.25, 0.85, 1.0), "not below its ceiling"),
-        (Severity(0.5, 0.5, 0.5, 0.0), "cannot be told"),
+        (Severity(0.42, 0.25, 0.85, 0.283, 200, 12), "28% of the way from floor to ceiling"),
+        (Severity(0.2, 0.25, 0.85, 0.0, 200, 12), "not above its floor"),
+        (Severity(0.9, 0.25, 0.85, 1.0, 200, 12), "not below its ceiling"),
+        (Severity(0.5, 0.5, 0.5, 0.0, 200, 12), "cannot be told"),
     ],
 )
 def test_severity_in_words(severity: Severity, said: str) -> None:

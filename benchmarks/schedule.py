@@ -1,0 +1,140 @@
+"""How fast is the scheduling simulator, and what are predictions worth to a scheduler?
+
+Speed: EASY with users' estimates on KTH-SP2 (28,000 jobs, measured), and on the same trace fifteen times in a row
+(420,000 jobs); CPU seconds of one process, compiling not included. Memory: the highest resident size of a process that
+reads the trace, repeats it and schedules it. Worth, on KTH-SP2: mean bounded slowdown under EASY with estimates
+learned from jobs that ended before, against users' estimates; jobs are killed at the time that users asked for, and
+beside, at the predicted bound; means are over shaken submissions. Worth of moldable jobs: at load 1.0, against rigid
+jobs with users' estimates, where jobs scale like problems of the fleet (simulated in the demo) as its target models
+predict; needs a lake with target models (PERF_ASSETS_LAKE), and is null without.
+
+Last line: one JSON object. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes a minute or two.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
+from perf_assets.scheduling.metrics import Metrics, measure
+from perf_assets.scheduling.simulate import Machine, compile_all, simulate_trace
+from perf_assets.scheduling.swf import read_swf
+from perf_assets.scheduling.trace import Trace
+
+NODES, TIMES, SHAKEN, RUNS = 100, 15, 20, 3
+MEMORY = "--memory"
+
+
+def main() -> None:
+    """Print all figures, and the JSON line."""
+    trace = _trace()
+    print(f"{trace.name}: {len(trace):,} jobs, load {trace.load(NODES):.2f}; compiled in {compile_all():.1f} s")
+    small, large = _seconds_per_job(trace), _seconds_per_job(trace.repeated(TIMES))
+    print(f"EASY: {1 / small:,.0f} jobs/s at {len(trace):,} jobs, {1 / large:,.0f} at {TIMES * len(trace):,}")
+    command = [sys.executable, __file__, MEMORY]
+    peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    print(f"memory: {peak:.0f} MiB at {TIMES * len(trace):,} jobs")
+    gains, killed = _predicted(trace)
+    moldable = _moldable(trace)
+    figures = {
+        "jobs_per_second_28k": round(1 / small),
+        "per_job_growth_420k": round(large / small, 2),
+        "peak_mib_420k": round(peak),
+        "slowdown_gain": round(gains["predicted"], 3),
+        "killed_share": round(killed["predicted"], 4),
+        "moldable_turnaround_gain": None if moldable is None else round(moldable, 3),
+        "slowdown_gain_killed_at_bound": round(gains["predicted, killed at bound"], 3),
+        "killed_share_at_bound": round(killed["predicted, killed at bound"], 4),
+    }
+    print(json.dumps(figures))
+
+
+def _trace() -> Trace:
+    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
+    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "swf"
+    files = sorted(folder.glob("KTH-SP2*"))
+    if not files:
+        sys.exit(f"no trace of KTH-SP2 at {folder}; set PERF_ASSETS_SHARED_DATA to where the shared data are")
+    return read_swf(files[0])
+
+
+def _seconds_per_job(trace: Trace) -> float:
+    """The best of some runs."""
+    found = []
+    for _ in range(RUNS):
+        started = process_time()
+        simulate_trace(trace, NODES, Policy.EASY, Planning())
+        found.append((process_time() - started) / len(trace))
+    return min(found)
+
+
+def _memory() -> None:
+    measure(simulate_trace(_trace().repeated(TIMES), NODES, Policy.EASY, Planning()))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def _predicted(trace: Trace) -> tuple[dict[str, float], dict[str, float]]:
+    """Gain over users' estimates under EASY, and share of killed jobs."""
+    plans = {
+        "user": Planning(),
+        "oracle": Planning(Estimates.ORACLE),
+        "predicted": Planning(Estimates.PREDICTED),
+        "predicted, killed at bound": Planning(Estimates.PREDICTED, KillAt.BOUND),
+        "bound, killed at bound": Planning(Estimates.BOUND, KillAt.BOUND),
+    }
+    traces = [trace, *(trace.shaken(seed) for seed in range(1, SHAKEN))]
+    gains, killed = {}, {}
+    for policy in (Policy.EASY_SJBF, Policy.EASY):
+        baseline = np.nan
+        for name, plan in plans.items():
+            every = [measure(simulate_trace(shaken, NODES, policy, plan)) for shaken in traces]
+            means = np.array([metrics.bounded_slowdown.mean for metrics in every])
+            baseline = means.mean() if name == "user" else baseline
+            gains[name] = float(1 - means.mean() / baseline)
+            killed[name] = float(np.mean([metrics.killed / metrics.jobs for metrics in every]))
+            print(f"{policy.value:9s} {name:26s} {_described(means, every[0])}; {gains[name]:+.1%} better than user")
+    return gains, killed
+
+
+def _described(means: "np.ndarray[tuple[int], np.dtype[np.float64]]", once: Metrics) -> str:
+    return (
+        f"bounded slowdown {means.mean():.1f} ({means.min():.1f} to {means.max():.1f} over {len(means)} traces), "
+        f"killed {once.killed / once.jobs:.2%}, underestimated {once.underestimated / once.jobs:.0%}, "
+        f"heads late {once.promises_broken / once.jobs:.1%}"
+    )
+
+
+def _moldable(trace: Trace) -> float | None:
+    """Lower mean turnaround of the moldable predictor against practice, at full load, on the fleet of the lake."""
+    from perf_assets.defs.resources import LakeResource
+    from perf_assets.defs.schedule_inputs import fleet_problems, most_scaling_machine
+    from perf_assets.scheduling.experiment import FULL_LOAD, Experiment
+    from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE
+
+    lake = LakeResource()
+    try:
+        name = most_scaling_machine(lake)
+        problems = fleet_problems(lake, [name])
+    except BadInputError as error:
+        print(f"moldable jobs are left out: {error}")
+        return None
+    found = measure_by_strategy(Experiment(trace, problems, Machine(name, NODES), 0).rows([FULL_LOAD], 1, print))
+    for strategy, seconds in found.items():
+        print(f"load 1.0, scaling of {name}: {strategy:26s} mean turnaround {seconds:,.0f} s")
+    return 1 - found[PREDICTOR_MOLDABLE] / found[PRACTICE]
+
+
+def measure_by_strategy(rows: list[dict[str, object]]) -> dict[str, float]:
+    """Mean turnaround of each strategy, in seconds."""
+    return {str(row["strategy"]): float(str(row["turnaround_mean_seconds"])) for row in rows}
+
+
+if __name__ == "__main__":
+    _memory() if MEMORY in sys.argv else main()

@@ -1,0 +1,82 @@
+"""From one run, how well are its times on all machines predicted? Seven real GPUs, and the simulated fleet of a lake.
+
+Every method beside its baselines, on unseen configurations and on unseen applications; beside them the goals, and what
+Nichols, Yeom and Bhatele report on their own data (not public, so not to be compared row by row).
+
+Last line: one JSON object. The GPUs need `../shared/data`, or PERF_ASSETS_SHARED_DATA; the fleet needs a lake with
+ingested machines (PERF_ASSETS_LAKE), and is left out without one. Takes some 20 minutes on two cores; an argument is
+the number of seeds (1).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+NOT_COUNTERS = r"^(unnamed_0|AppId|Device|Context|Stream|Kernel|l1_cache_used|Start)(\.1)?$"
+GOALS = {
+    "gpus": {"sample r2": 0.95, "app same_order above majority": 0.15, "app regret at most": 0.03},
+    "fleet": {"sample r2": 0.90, "sample same_order above majority": 0.15},
+}
+PAPER = {"vae_dnn": {"r2": 0.81, "same_order": 0.91}, "random_forest": {"r2": 0.68}, "majority": {"same_order": 0.80}}
+SHOWN = ("r2", "r2_per_machine", "mae", "mape", "same_order", "top1", "regret", "auc")
+Scores = dict[str, dict[str, dict[str, float]]]
+
+
+def main(seeds: int) -> None:
+    """Evaluate, print the tables and the JSON line."""
+    found = {"gpus": _gpus(seeds)}
+    fleet = _fleet(seeds)
+    if fleet is not None:
+        found["fleet"] = fleet
+    for data, protocols in found.items():
+        for protocol, methods in protocols.items():
+            print(f"\n{data}, by {protocol}, {seeds} seeds: {', '.join(SHOWN)}")
+            for name, score in methods.items():
+                print(f"{name:15s} " + " ".join(f"{score[key]:7.3f}" for key in SHOWN))
+    print(f"\nthe paper, on its data: {PAPER}")
+    print(json.dumps({"reached": {data: _reached(p) for data, p in found.items()}, "goals": GOALS, "scores": found}))
+
+
+def _reached(protocols: Scores) -> dict[str, float]:
+    figures = {"sample r2": protocols["sample"]["best"]["r2"], "app regret": protocols["app"]["best"]["regret"]}
+    for protocol, methods in protocols.items():
+        best, forest, majority = (methods[name] for name in ("best", "random_forest", "majority"))
+        figures[f"{protocol} same_order above majority"] = best["same_order"] - majority["same_order"]
+        figures[f"{protocol} r2 above forest"] = best["r2"] - forest["r2"]
+    return {name: round(value, 4) for name, value in figures.items()}
+
+
+def _gpus(seeds: int) -> Scores:
+    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
+    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "nvprof_gpus"
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
+    command = [str(Path(sys.executable).with_name("perf-assets")), "evaluate", "vector", "--json"]
+    for file in files:
+        command += ["--table", f"{file.stem}={file}"]
+    command += ["--key", "AppName,Input.Size,Block.X,Block.Y", "--app-column", "AppName", "--time-column", "Duration"]
+    command += ["--drop", NOT_COUNTERS, "--seeds", str(seeds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    protocols: Scores = json.loads(done.stdout)["protocols"]
+    return protocols
+
+
+def _fleet(seeds: int) -> Scores | None:
+    from perf_assets.core.errors import BadInputError
+    from perf_assets.defs.resources import LakeResource
+    from perf_assets.models.vector_evaluation import evaluate_vectors
+
+    try:
+        samples = LakeResource().vector_samples()
+    except (BadInputError, OSError) as error:
+        print(f"no fleet: {error}", file=sys.stderr)
+        return None
+    found = evaluate_vectors(samples, "max", seeds, progress=lambda text: print(text, file=sys.stderr))
+    return found.scores  # type: ignore[return-value]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)

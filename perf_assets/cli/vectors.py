@@ -1,0 +1,58 @@
+"""`perf-assets vectors`."""
+
+import click
+
+from perf_assets.cli.options import json_option
+from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.storage.lake import Lake
+
+_SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "regret_ratio": "regret"}
+
+
+@click.command()
+@click.option(
+    "--relative-to",
+    "reference",
+    default="max",
+    show_default=True,
+    metavar="min|max|NAME",
+    help="Machine that times are relative to: the fastest, the slowest, or one by name.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random.")
+@click.option(
+    "--evaluate", "seeds", type=click.IntRange(0, 100), default=0, metavar="N", help="Score all methods too, N seeds."
+)
+@json_option
+def command(reference: str, seed: int, seeds: int, as_json: bool) -> None:
+    """Train the model of relative-performance vectors (one run, all machines) and register it in MLflow.
+
+    Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and draws pictures.
+    """
+    from perf_assets.defs.runs import make_vectors
+
+    make_vectors(reference, seed, seeds, lambda title: say(f"== {title}"))
+    from perf_assets.registry.vector import ALIAS, NAME
+    from perf_assets.registry.versions import versions
+
+    version = versions(NAME)[ALIAS]
+    scores = _scores() if seeds else []
+    if as_json:
+        print_json({"model": NAME, "alias": ALIAS, "version": version, "scores": scores})
+        return
+    if scores:
+        columns = ["protocol", "method", *_SHOWN.values()]
+        rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SHOWN)] for r in scores]
+        print_table("held-out configurations (sample) and applications (app)", columns, rows)
+        say(f"pictures: {Lake.default().reports}/vector_*.png")
+    click.echo(f"models:/{NAME}@{ALIAS}  (version {version})")
+
+
+def _scores() -> list[dict[str, object]]:
+    """Means over seeds, of all applications."""
+    from perf_assets.core.vector_tables import ALL_APPS, VECTOR_SCORES
+    from perf_assets.storage.results import stored
+
+    table = stored(Lake.default(), VECTOR_SCORES, "perf-assets vectors --evaluate 1")
+    means = table[table["app"] == ALL_APPS].groupby(["protocol", "method"], sort=False)
+    found = means.mean(numeric_only=True).drop(columns=["seed", "is_simulated"]).reset_index()
+    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]

@@ -1,0 +1,122 @@
+"""Assets of relative-performance vectors: the model that is registered, its scores, and how the fleet grows."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+from pydantic import Field
+
+from perf_assets.core.run_tables import VECTOR_FEATURES_TABLE
+from perf_assets.core.tables import SPECS, TIMINGS
+from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
+from perf_assets.defs.explained import explained
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.table_metadata import asset_spec, model_spec
+from perf_assets.storage.results import store
+
+VECTOR = "model_vector__relative"
+_INPUTS = [VECTOR_FEATURES_TABLE.name, TIMINGS.name, SPECS.name]
+_RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc")
+_SHOWN = ["r2", "r2_per_machine", *(f"{name}_ratio" for name in _RATIOS)]
+
+
+class VectorConfig(dg.Config):
+    """What vectors are relative to, and what is random."""
+
+    relative_to: str = Field(default="max", description="min (fastest machine), max (slowest), or a machine")
+    seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
+
+
+class VectorScoresConfig(dg.Config):
+    """How much to compute."""
+
+    relative_to: str = Field(default="max", description="min (fastest machine), max (slowest), or a machine")
+    seeds: int = Field(default=1, ge=1, description="Repetitions, each with another split")
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            VECTOR,
+            "From the counters of one run on any machine, its times on all machines: sigma-VAE + DNN, trees and models "
+            "of pairs, blended on held-out rows; with intervals and a ranking. Registered in MLflow as "
+            "perf-relative-vector@champion.",
+            {"mlflow", "pytorch", "xgboost"},
+            _INPUTS,
+        )
+    ],
+    name="train_vector_model",
+)
+@explained
+def train_vector_model(
+    context: dg.AssetExecutionContext, config: VectorConfig, lake: LakeResource
+) -> dg.MaterializeResult[None]:
+    """Choose on held-out rows, fit, register."""
+    from perf_assets.models.vector_model import train_vector
+    from perf_assets.registry.store import open_store
+    from perf_assets.registry.vector import register_vector
+
+    open_store()
+    samples = lake.vector_samples()
+    trained = train_vector(samples, config.relative_to, config.seed, context.log.info)
+    provenance = lake.provenance() | {"seed": str(config.seed)}
+    version = register_vector(trained, samples, provenance)
+    return dg.MaterializeResult(
+        metadata={
+            "mlflow_version": f"{version.name} version {version.version}",
+            "mlflow_uri": version.uri,
+            "relative_to": config.relative_to,
+            "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
+            **{f"times of a new {name}": str(blend.weights) for name, blend in trained.model.blends.items()},
+            **{f"order of a new {name}": str(blend.order_weights) for name, blend in trained.model.blends.items()},
+            **provenance,
+        }
+    )
+
+
+@dg.multi_asset(
+    specs=[
+        asset_spec(VECTOR_SCORES, {"pytorch", "xgboost", "parquet"}, _INPUTS),
+        asset_spec(VECTOR_GROWTH, {"pytorch", "parquet"}, _INPUTS),
+    ],
+    name="score_vectors",
+)
+@explained
+def score_vectors(
+    context: dg.AssetExecutionContext, config: VectorScoresConfig, lake: LakeResource
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Score all methods on both protocols, and let every machine join the fleet in turn; with pictures."""
+    from perf_assets.models.vector_evaluation import evaluate_vectors
+    from perf_assets.models.vector_growth import grow
+    from perf_assets.reports.inline import data_uri
+    from perf_assets.reports.vector_figures import draw_all, draw_growth, orders_by_application
+
+    samples, is_simulated = lake.vector_samples(), lake.is_simulated()
+    found = evaluate_vectors(samples, config.relative_to, config.seeds, progress=context.log.info)
+    table = found.table.assign(is_simulated=is_simulated)
+    path = store(lake.lake(), lake.warehouse(), VECTOR_SCORES, table)
+    pictures = draw_all(found.rows, found.entries, lake.lake().reports)
+    shown = table[table["app"] == ALL_APPS].groupby(["protocol", "method"], sort=False)[_SHOWN].mean().reset_index()
+    orders = data_uri(lambda target: orders_by_application(found.rows, target))
+    yield dg.MaterializeResult(
+        asset_key=VECTOR_SCORES.name,
+        metadata={
+            "dagster/row_count": len(table),
+            "scores": dg.MetadataValue.md(shown.to_markdown(index=False, floatfmt=".3f")),
+            "orders": dg.MetadataValue.md(f"![machines in the right order]({orders})"),
+            **{picture.stem: dg.MetadataValue.path(picture) for picture in pictures},
+            "record": dg.MetadataValue.path(path),
+            **lake.provenance(),
+        },
+    )
+    growth = grow(samples, config.seeds, context.log.info).assign(is_simulated=is_simulated)
+    path = store(lake.lake(), lake.warehouse(), VECTOR_GROWTH, growth)
+    medians = growth.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
+    yield dg.MaterializeResult(
+        asset_key=VECTOR_GROWTH.name,
+        metadata={
+            "dagster/row_count": len(growth),
+            "median_mape_by_shots": dg.MetadataValue.md(medians.to_markdown(index=False, floatfmt=".3f")),
+            "picture": dg.MetadataValue.path(draw_growth(growth, lake.lake().reports)),
+            "record": dg.MetadataValue.path(path),
+        },
+    )

@@ -1,0 +1,228 @@
+"""`best`: a blend of methods whose weights, intervals and orders come from predictions of held-out training rows."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.features.folds import Unseen
+from perf_assets.features.paired import Floats, Mask
+from perf_assets.features.vectors import SLOWEST, VectorSamples, relative
+from perf_assets.models import archive
+from perf_assets.models.vector_methods import (
+    COMPONENTS,
+    MAJORITY,
+    VectorPredictor,
+    fit_method,
+    load_method,
+    save_method,
+)
+from perf_assets.models.vector_scores import same_orders
+
+_RANKED_BY = (*COMPONENTS, MAJORITY)
+Progress = Callable[[str], None]
+_FOLDS = 3
+_APPLICATION_FOLDS = 2
+"""Each is a fit of every method, and there is one blend for each application that is held out outside."""
+_MOST_SAMPLES = 3000
+"""To learn from where weights are chosen: the samples of a configuration say almost the same."""
+_STEPS = 5
+"""Weights are fifths: finer ones only fit noise."""
+_AS_GOOD = 1.01
+_NEIGHBOURS = 100
+_MOST_KEPT = 6000
+_LEAST_SPREAD = 1e-6
+_BLEND_FILE = "blend.json"
+_COMPONENTS_FOLDER = "components"
+_HELD_OUT_FILE = "held_out.npz"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The order of the machines for each sample."""
+
+    places: Floats
+    """Samples x machines: 0 is the fastest; infinite where it is not asked for."""
+    probability: Floats
+    """That the whole order is right."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Training samples as fits that did not see them predict them: samples x machines."""
+
+    values: Floats
+    """Centred log times."""
+    orders: Floats
+    """Those that machines are ranked by."""
+    log_seconds: Floats
+    """True log times, NaN where it did not run."""
+
+
+@dataclass(frozen=True)
+class VectorBlend:
+    """Weighted means of the components' centred log times, and what held-out rows taught about their errors."""
+
+    components: Mapping[str, VectorPredictor]
+    weights: Mapping[str, float]
+    """For times: smallest squared error of relative times."""
+    order_weights: Mapping[str, float]
+    """For the ranking: most held-out rows in the right order. The majority order has a say in it."""
+    held_out: HeldOut
+
+    def predict(self, samples: VectorSamples) -> Floats:
+        """Centred log times."""
+        return _mixed({name: self.components[name].predict(samples) for name in self.weights}, self.weights)
+
+    def rank(self, samples: VectorSamples, asked: Mask) -> Ranking:
+        """The order of the machines that are asked for, and how often an order that is as clear turned out right."""
+        found = {name: self.components[name].predict(samples) for name in self.order_weights}
+        ranked = _mixed(found, self.order_weights)
+        order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
+        places = np.empty(ranked.shape)
+        np.put_along_axis(places, order, np.arange(ranked.shape[1], dtype=float)[None], axis=1)
+        return Ranking(np.where(asked, places, np.inf), self._probability(ranked, asked))
+
+    def _probability(self, ranked: Floats, asked: Mask) -> Floats:
+        """Share of right orders among the held-out rows whose order was about as clear."""
+        known = self.held_out
+        errors = _level(known.log_seconds) - _level(known.orders)
+        squares = (errors[:, :, None] - errors[:, None, :]) ** 2
+        known_pairs = np.maximum(np.isfinite(squares).sum(axis=0), 1)
+        spread = np.sqrt(np.nansum(squares, axis=0) / known_pairs) + _LEAST_SPREAD
+        seen = clearness(known.orders, np.isfinite(known.log_seconds), spread)
+        by_clearness = np.argsort(seen)
+        is_right = same_orders(known.orders, known.log_seconds)[by_clearness].astype(float)
+        sums = np.concatenate([[0.0], np.cumsum(is_right)])
+        count = min(_NEIGHBOURS, len(seen))
+        middle = np.searchsorted(seen[by_clearness], clearness(ranked, asked, spread))
+        start = np.clip(middle - count // 2, 0, len(seen) - count)
+        return np.asarray((sums[start + count] - sums[start]) / count)
+
+    def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
+        """Of each machine, the log error of its relative time that `level` of the held-out rows stay within."""
+        ran = np.isfinite(self.held_out.log_seconds)
+        if reference in machines:
+            ran = ran & ran[:, [machines.index(reference)]]
+        kept = ran.any(axis=1)
+        true, found = (
+            np.log(relative(np.where(ran, logs, np.nan)[kept], reference, machines))
+            for logs in (self.held_out.log_seconds, self.held_out.values)
+        )
+        errors = np.abs(true - found)
+        return np.array([_quantile(errors[r, m], level) for m, r in enumerate(ran[kept].T)])
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle; blends of one parent folder share their components there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, component in self.components.items():
+            save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
+        arrays = {name: array.astype(np.float32) for name, array in vars(self.held_out).items()}
+        archive.save(folder / _HELD_OUT_FILE, {}, arrays)
+        weights = {"values": dict(self.weights), "orders": dict(self.order_weights)}
+        (folder / _BLEND_FILE).write_text(json.dumps(weights))
+
+    @classmethod
+    def load(cls, folder: Path) -> "VectorBlend":
+        """A saved one."""
+        weights = json.loads((folder / _BLEND_FILE).read_text())
+        names = sorted({*weights["values"], *weights["orders"]})
+        components = {name: load_method(folder.parent / _COMPONENTS_FOLDER / name) for name in names}
+        arrays = archive.load(folder / _HELD_OUT_FILE)[1]
+        held_out = HeldOut(**{name: array.astype(float) for name, array in arrays.items()})
+        return cls(components, weights["values"], weights["orders"], held_out)
+
+
+def fit_blend(
+    samples: VectorSamples,
+    unseen: Unseen | None,
+    seed: int,
+    fitted: Mapping[str, VectorPredictor] | None = None,
+    progress: Progress = lambda _: None,
+) -> VectorBlend:
+    """Choose the weights on folds within `samples` (of applications where those will be new), fit on all of them."""
+    parts: list[dict[str, Floats]] = []
+    truths: list[Floats] = []
+    folds = _inner_folds(samples, unseen, seed)
+    for number, test in enumerate(folds, 1):
+        train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
+        parts.append({name: fit_method(name, train, seed).predict(tested) for name in _RANKED_BY})
+        truths.append(tested.targets)
+        progress(f"held-out part {number} of {len(folds)} predicted")
+    found = {name: np.vstack([part[name] for part in parts]) for name in _RANKED_BY}
+    true = np.vstack(truths)
+    weights = choose_weights({name: found[name] for name in COMPONENTS}, true, _squared_error)
+    order_weights = choose_weights(found, true, _wrong_orders)
+    models = {
+        name: (fitted or {}).get(name) or fit_method(name, samples, seed)
+        for name in _RANKED_BY
+        if name in weights or name in order_weights
+    }
+    kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
+    held_out = HeldOut(_mixed(found, weights)[kept], _mixed(found, order_weights)[kept], true[kept])
+    return VectorBlend(models, weights, order_weights, held_out)
+
+
+def choose_weights(
+    found: Mapping[str, Floats], true: Floats, loss: Callable[[Floats, Floats], float]
+) -> dict[str, float]:
+    """Positive fifths with sum 1 that make the loss small; among those that are as good, the most even ones."""
+    names = list(found)
+    grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=len(names)) if sum(g) == _STEPS]
+    losses = [loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid]
+    good = [weights for weights, value in zip(grid, losses, strict=True) if value <= _AS_GOOD * min(losses)]
+    even = min(good, key=lambda weights: float(np.sum(weights**2)))
+    return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
+
+
+def clearness(ranked: Floats, asked: Mask, spread: Floats) -> Floats:
+    """Smallest step between neighbours of the order, in standard errors of the difference of those two machines."""
+    order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
+    first, second = order[:, :-1], order[:, 1:]
+    rows = np.arange(len(ranked))[:, None]
+    steps = (ranked[rows, second] - ranked[rows, first]) / spread[first, second]
+    return np.asarray(np.where(asked[rows, second], steps, np.inf).min(axis=1))
+
+
+def _squared_error(mixed: Floats, true: Floats) -> float:
+    ran = np.isfinite(true)
+    found = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
+    return float(np.nansum((found - relative(true, SLOWEST, ())) ** 2))
+
+
+def _wrong_orders(mixed: Floats, true: Floats) -> float:
+    return float(1 - same_orders(mixed, true).mean())
+
+
+def _inner_folds(
+    samples: VectorSamples, unseen: Unseen | None, seed: int
+) -> list["np.ndarray[tuple[int], np.dtype[np.bool_]]"]:
+    """Masks over configurations, each configuration once; whole applications where one will be new."""
+    generator = np.random.default_rng(seed)
+    apps = np.unique(samples.apps)
+    if unseen == "application" and len(apps) > 1:
+        folds = min(_APPLICATION_FOLDS, len(apps))
+        of_app = dict(zip(apps[generator.permutation(len(apps))], np.arange(len(apps)) % folds, strict=True))
+        number = np.array([of_app[app] for app in samples.apps])
+    else:
+        folds = _FOLDS
+        number = generator.permutation(len(samples.configurations)) % folds
+    return [number == fold for fold in range(folds)]
+
+
+def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    return np.asarray(sum(weight * _level(found[name]) for name, weight in weights.items()))
+
+
+def _level(logs: Floats) -> Floats:
+    """Less the mean over the machines that are known."""
+    return np.asarray(logs - np.nanmean(logs, axis=1, keepdims=True))
+
+
+def _quantile(errors: Floats, level: float) -> float:
+    """Conformal: with n errors the ceil(level (n + 1))-th; infinite where there is none."""
+    position = int(np.ceil(level * (len(errors) + 1)))
+    return float(np.sort(errors)[min(position, len(errors)) - 1]) if len(errors) else float("inf")

@@ -1,0 +1,64 @@
+"""What can be chosen of a scheduler: the policy, what it plans with, where it kills."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from perf_assets.core.errors import BadInputError
+
+KILL_TARGET = 0.01
+
+
+class Policy(Enum):
+    """How it is decided which job starts."""
+
+    FCFS = "fcfs"
+    """First come, first served: nobody passes the head of the queue."""
+    SJF = "sjf"
+    """The job with the shortest estimate is the head; nobody passes it."""
+    EASY = "easy"
+    """First come, first served; others may pass the head if they do not delay it."""
+    EASY_SJBF = "easy-sjbf"
+    """The same, with the shortest of these others first."""
+    CONSERVATIVE = "conservative"
+    """Others may pass if they delay nobody who came before them."""
+
+
+class Estimates(Enum):
+    """What a scheduler plans with."""
+
+    USER = "user"
+    """The time that the user asked for."""
+    ORACLE = "oracle"
+    """The run time itself: what perfect predictions would give."""
+    PREDICTED = "predicted"
+    """The median of what jobs like this one took; corrected upwards where a job runs longer."""
+    BOUND = "bound"
+    """An upper bound that past jobs stayed below but for the kill target."""
+
+
+class KillAt(Enum):
+    """When a running job is ended."""
+
+    REQUEST = "request"
+    """At the time that its user asked for, as is usual."""
+    BOUND = "bound"
+    """At the predicted bound."""
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What a scheduler plans with, and where it kills."""
+
+    estimates: Estimates = Estimates.USER
+    kill_at: KillAt = KillAt.REQUEST
+    kill_target: float = KILL_TARGET
+
+    def __post_init__(self) -> None:
+        if self.kill_at is KillAt.BOUND and self.estimates in (Estimates.USER, Estimates.ORACLE):
+            raise BadInputError("jobs can be killed at the bound only where estimates are predicted")
+
+    @property
+    def learns(self) -> bool:
+        """Whether estimates come from jobs that have ended."""
+        return self.estimates in (Estimates.PREDICTED, Estimates.BOUND)

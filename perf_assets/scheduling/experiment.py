@@ -1,0 +1,108 @@
+"""The experiment of `out_schedule__turnaround`: strategies side by side, over loads, with shaken submissions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from perf_assets.scheduling.fleet_jobs import FleetJobs, Problem
+from perf_assets.scheduling.metrics import Metrics
+from perf_assets.scheduling.simulate import Machine, Schedule
+from perf_assets.scheduling.strategies import (
+    PRACTICE,
+    PREDICTOR_MOLDABLE,
+    STRATEGIES,
+    Strategy,
+    better_loads,
+    measured,
+    nodes_to_match,
+)
+from perf_assets.scheduling.trace import Trace
+
+LOADS = tuple(round(0.5 + 0.1 * step, 1) for step in range(11))
+FULL_LOAD = 1.0
+REPETITIONS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A trace on one machine, its jobs being problems of the fleet."""
+
+    trace: Trace
+    problems: Sequence[Problem]
+    machine: Machine
+    seed: int
+
+    def fleet(self, load: float, repetition: int) -> FleetJobs:
+        """The jobs at a load; repetition 0 as they are, others shaken."""
+        trace = self.trace.at_load(load, self.machine.nodes)
+        if repetition:
+            trace = trace.shaken(repetition)
+        return FleetJobs.mapped(trace, self.problems, [self.machine.nodes], self.seed)
+
+    def rows(
+        self, loads: Sequence[float], repetitions: int, progress: Callable[[str], None]
+    ) -> list[dict[str, object]]:
+        """Rows of the table, but for where the data are from: all loads once, full load with shaken submissions too."""
+        found = []
+        for load in loads:
+            for repetition in range(repetitions if load == FULL_LOAD else 1):
+                fleet = self.fleet(load, repetition)
+                for name, strategy in STRATEGIES.items():
+                    metrics = measured(fleet, strategy, (self.machine,))
+                    found.append(_described(name, strategy, load, repetition) | _row(metrics))
+            progress(f"load {load:g}: {len(STRATEGIES)} strategies")
+        return found
+
+    def schedules(self, load: float) -> dict[str, Schedule]:
+        """Of practice and of the moldable predictor, for pictures."""
+        fleet = self.fleet(load, 0)
+        return {name: STRATEGIES[name].schedule(fleet, (self.machine,)) for name in (PRACTICE, PREDICTOR_MOLDABLE)}
+
+    def nodes_to_match(self, load: float) -> int | None:
+        """Nodes with which practice would be as fast as the moldable predictor is."""
+        fleet = self.fleet(load, 0)
+        goal = measured(fleet, STRATEGIES[PREDICTOR_MOLDABLE], (self.machine,)).turnaround.mean
+        return nodes_to_match(fleet, STRATEGIES[PRACTICE], self.machine, goal)
+
+
+def where_faster(turnaround: Mapping[tuple[str, float], float], strategy: str) -> str:
+    """At which loads a strategy has a lower mean turnaround than practice."""
+    loads = sorted({load for name, load in turnaround if name == strategy})
+    ours, theirs = ([turnaround[name, load] for load in loads] for name in (strategy, PRACTICE))
+    ranges = better_loads(loads, ours, theirs)
+    if ranges == [(loads[0], loads[-1])]:
+        return f"faster at all loads from {loads[0]:g} to {loads[-1]:g}"
+    return (
+        "faster at loads " + ", ".join(f"{low:.2f} to {high:.2f}" for low, high in ranges) if ranges else "never faster"
+    )
+
+
+def _described(name: str, strategy: Strategy, load: float, repetition: int) -> dict[str, object]:
+    return {
+        "strategy": name,
+        "policy": strategy.policy.value,
+        "estimates": strategy.planning.estimates.value,
+        "kill_at": strategy.planning.kill_at.value,
+        "is_moldable": strategy.freedom.nodes,
+        "load_ratio": load,
+        "repetition": repetition,
+    }
+
+
+def _row(metrics: Metrics) -> dict[str, object]:
+    return {
+        "jobs_count": metrics.jobs,
+        "turnaround_mean_seconds": metrics.turnaround.mean,
+        "turnaround_median_seconds": metrics.turnaround.median,
+        "turnaround_p95_seconds": metrics.turnaround.p95,
+        "wait_mean_seconds": metrics.wait.mean,
+        "wait_p95_seconds": metrics.wait.p95,
+        "bounded_slowdown_mean": metrics.bounded_slowdown.mean,
+        "bounded_slowdown_p95": metrics.bounded_slowdown.p95,
+        "makespan_seconds": metrics.makespan_s,
+        "utilisation_ratio": metrics.utilisation,
+        "node_hours": metrics.node_hours,
+        "killed_count": metrics.killed,
+        "killed_node_hours": metrics.killed_node_hours,
+        "underestimated_count": metrics.underestimated,
+        "promises_broken_count": metrics.promises_broken,
+    }

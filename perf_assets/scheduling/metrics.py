@@ -1,0 +1,111 @@
+"""What a schedule is judged by."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perf_assets.scheduling.compiled import Floats
+from perf_assets.scheduling.simulate import Schedule
+
+BOUND_SECONDS = 10.0
+"""Of bounded slowdown: shorter jobs count as if they took so long."""
+_TAIL = 0.95
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean, median and 95th percentile."""
+
+    mean: float
+    median: float
+    p95: float
+
+    @classmethod
+    def of(cls, values: Floats) -> "Summary":
+        """Of values of all jobs."""
+        return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, _TAIL)))
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Of all jobs of a schedule, those that were killed included; times in seconds."""
+
+    jobs: int
+    turnaround: Summary
+    """From submission to end."""
+    wait: Summary
+    bounded_slowdown: Summary
+    """(wait + run) / max(run, 10 s), at least 1."""
+    makespan_s: float
+    """From the first submission to the last end."""
+    utilisation: float
+    """Node-seconds used over those that there were until the last end."""
+    node_hours: float
+    killed: int
+    killed_node_hours: float
+    """Of jobs that were killed: spent for nothing."""
+    turnaround_with_reruns_mean_s: float
+    """As if each killed job had waited once more and then run to its end: what kills cost whoever is killed."""
+    underestimated: int
+    """Jobs that ran longer than planned at their submission."""
+    promises_broken: int
+    """Jobs that started later than the scheduler had first promised (EASY: to the head; conservative: to all)."""
+    promise_delay_mean_s: float
+    """How much later these started."""
+    backfilled: int
+
+    def as_document(self) -> dict[str, float]:
+        """All of them by name, with units."""
+        return {
+            "turnaround_mean_s": self.turnaround.mean,
+            "turnaround_median_s": self.turnaround.median,
+            "turnaround_p95_s": self.turnaround.p95,
+            "wait_mean_s": self.wait.mean,
+            "wait_median_s": self.wait.median,
+            "wait_p95_s": self.wait.p95,
+            "bounded_slowdown_mean": self.bounded_slowdown.mean,
+            "bounded_slowdown_median": self.bounded_slowdown.median,
+            "bounded_slowdown_p95": self.bounded_slowdown.p95,
+            "makespan_s": self.makespan_s,
+            "utilisation": self.utilisation,
+            "node_hours": self.node_hours,
+            "killed": self.killed,
+            "killed_node_hours": self.killed_node_hours,
+            "turnaround_with_reruns_mean_s": self.turnaround_with_reruns_mean_s,
+            "underestimated": self.underestimated,
+            "promises_broken": self.promises_broken,
+            "promise_delay_mean_s": self.promise_delay_mean_s,
+            "backfilled": self.backfilled,
+        }
+
+
+def bounded_slowdown(wait: Floats, run: Floats) -> Floats:
+    """Of each job."""
+    return np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_SECONDS))
+
+
+def measure(schedule: Schedule) -> Metrics:
+    """All metrics of a schedule."""
+    outcome, jobs = schedule.outcome, schedule.jobs
+    run, wait, was_killed = schedule.seconds, outcome.start - jobs.submit, schedule.was_killed
+    node_seconds = run * schedule.nodes
+    makespan = float(outcome.end.max() - jobs.submit[0])
+    rerun = np.where(was_killed, wait + jobs.run[outcome.option], 0.0)
+    late = outcome.start - outcome.promised
+    is_late = late > 0
+    return Metrics(
+        len(jobs.submit),
+        Summary.of(wait + run),
+        Summary.of(wait),
+        Summary.of(bounded_slowdown(wait, run)),
+        makespan,
+        float(node_seconds.sum() / (sum(machine.nodes for machine in schedule.machines) * makespan)),
+        float(node_seconds.sum() / 3600),
+        int(was_killed.sum()),
+        float(node_seconds[was_killed].sum() / 3600),
+        float((wait + run + rerun).mean()),
+        int(schedule.was_underestimated.sum()),
+        int(is_late.sum()),
+        float(late[is_late].mean()) if is_late.any() else 0.0,
+        int(outcome.was_backfilled.sum()),
+    )

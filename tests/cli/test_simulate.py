@@ -1,0 +1,99 @@
+"""`perf-assets simulate` as people use it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from perf_assets.cli.main import cli
+from perf_assets.core.errors import BadInputError
+from tests.scheduling.traces import line, write
+
+ASKED_FOR = {
+    "turnaround_mean_s",
+    "wait_mean_s",
+    "bounded_slowdown_mean",
+    "makespan_s",
+    "utilisation",
+    "killed",
+}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """Thirty jobs of up to 8 nodes, one bad line, and one job of 16."""
+    jobs = [line(n, 60 * n, 100 + 7 * n, 1 + n % 8, 600, user=n % 3) for n in range(30)]
+    return write(tmp_path / "t.swf", *jobs, "1 2 3", line(99, 100, 50, 16, 100))
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["simulate", *map(str, arguments)])
+
+
+def test_json_has_what_was_agreed(trace: Path) -> None:
+    done = run(trace, "--nodes", "8", "--policy", "easy", "--policy", "conservative", "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["jobs"] == 30
+    names = {f"{policy}/{e}" for policy in ("easy", "conservative") for e in ("user", "oracle", "predicted")}
+    assert set(document["policies"]) == names
+    assert all(set(values) >= ASKED_FOR for values in document["policies"].values())
+    assert document["simulate_seconds"] > 0
+    assert document["skipped"] == {
+        "lines that are not 18 numbers (first: line 35)": 1,
+        "jobs of more than 8 nodes": 1,
+    }
+    assert "left out: 1 jobs of more than 8 nodes" in done.stderr
+
+
+def test_load_and_repetitions_are_shown(trace: Path) -> None:
+    plain, loaded = (
+        json.loads(run(trace, "--nodes", "8", "--estimates", "user", *more, "--json").stdout)
+        for more in ([], ["--load", "1.5", "--repetitions", "3"])
+    )
+    assert loaded["load"] == pytest.approx(1.5)
+    values = loaded["policies"]["easy/user"]
+    assert values["wait_mean_s"] != plain["policies"]["easy/user"]["wait_mean_s"]
+    shaken = values["turnaround_mean_s_shaken"]
+    assert shaken["min"] <= shaken["mean"] <= shaken["max"]
+
+
+def test_the_table_is_for_people(trace: Path) -> None:
+    done = run(trace, "--estimates", "bound", "--kill-at", "bound", "--policy", "sjf")
+    assert done.exit_code == 0, done.output
+    assert "sjf/bound" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--kill-at", "bound", "--estimates", "user"], "goes with"),
+        (["--machines", "h100"], "give names with nodes"),
+        (["--machines", "h100=4"], "no target model of 'h100'"),
+        (["--machines", "h100=4", "--nodes", "4"], "leave --nodes out"),
+        (["--moldable"], "no machine has a target model"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path / "lake"))
+    done = run(trace, *arguments)
+    assert isinstance(done.exception, BadInputError)
+    assert said in str(done.exception)
+
+
+def test_events_are_written(trace: Path, tmp_path: Path) -> None:
+    done = run(trace, "--nodes", "8", "--estimates", "oracle", "--events", tmp_path / "logs")
+    assert done.exit_code == 0, done.output
+    lines = (tmp_path / "logs" / "easy-oracle.csv").read_text().splitlines()
+    assert lines[0] == "time_s,event,job,machine,nodes,free_nodes"
+    assert lines[1:3] == ["0.0,submit,0,,0,8", "0.0,start,0,nodes,1,7"]
+    assert len(lines) == 1 + 3 * 30
+
+
+def test_no_job_fits(tmp_path: Path) -> None:
+    file = write(tmp_path / "wide.swf", line(1, 0, 5, 8))
+    with pytest.raises(BadInputError, match="no job"):
+        CliRunner().invoke(cli, ["simulate", str(file), "--nodes", "2"], catch_exceptions=False)

@@ -1,0 +1,53 @@
+"""The scheduling asset: from a trace and problems of the fleet to a table and pictures."""
+
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+import pytest
+
+from perf_assets.core.schedule_tables import TURNAROUND
+from perf_assets.defs import schedule_inputs
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.schedule import simulate_schedules
+from perf_assets.scheduling import experiment
+from perf_assets.scheduling.fleet_jobs import Problem
+from perf_assets.scheduling.strategies import STRATEGIES
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import stored
+from tests.scheduling.traces import line, write
+
+
+def test_a_trace_becomes_a_table_and_pictures(
+    lake: Lake,
+    lake_resource: LakeResource,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    scaling = Problem(
+        "wave", np.zeros(2, np.int64), np.array([1, 4]), *(np.array([9.0, 4.0]) * factor for factor in (1, 1.1, 1.3))
+    )
+    lake_resource.warehouse().rebuild()
+    monkeypatch.setattr(schedule_inputs, "fleet_problems", lambda lake, machines: [scaling])
+    monkeypatch.setattr(experiment, "LOADS", (0.6, 1.0))
+    jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(300)]
+    config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": "box", "repetitions": 2}
+    done = dg.materialize(
+        [simulate_schedules],
+        resources={"lake": lake_resource},
+        instance=instance,
+        run_config={"ops": {"simulate_schedules": {"config": config}}},
+    )
+    assert done.success
+    rows = stored(lake, TURNAROUND, "")
+    assert len(rows) == 3 * len(STRATEGIES)
+    assert set(rows["trace"]) == {"t.swf"}
+    assert not rows["is_trace_simulated"].any()
+    assert not rows.duplicated(list(TURNAROUND.key)).any()
+    (event,) = done.asset_materializations_for_node("simulate_schedules")
+    assert "measured" in str(event.metadata["what is measured, simulated and predicted"].value)
+    assert "instead of 8" in str(event.metadata["nodes practice needs to match"].value)
+    assert "break-even, predictor, moldable" in event.metadata
+    for name in ("schedule_turnaround", "schedule_load_sweep", "schedule_busy_day"):
+        assert (lake.reports / f"{name}.png").read_bytes().startswith(b"\x89PNG")

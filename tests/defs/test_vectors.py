@@ -1,0 +1,54 @@
+"""From landed files of a small simulated fleet to the registered vector model and its scores, through the assets."""
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
+from perf_assets.defs.vectors import VECTOR
+from perf_assets.demo.fleet import fleet_bundles
+from perf_assets.models import vector_blend, vector_evaluation
+from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.registry.versions import load
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import land
+from perf_assets.storage.results import stored
+from tests.defs.test_training import metadata, run
+
+FLEET = ("lassen", "quartz", "ruby")
+SMALL = VaeDnnSettings(8, 16, 16, 1, 2, 2, 3, 3)
+FEW = ("vae_dnn", "random_forest")
+
+
+def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
+        patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
+        patch.setenv("PERF_ASSETS_THREADS", "1")
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        patch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
+        patch.setattr(vector_blend, "COMPONENTS", FEW)
+        patch.setattr(vector_blend, "_RANKED_BY", (*FEW, "majority"))
+        usual = vector_evaluation.evaluate_vectors.__defaults__
+        assert usual is not None
+        fewer = (1, (*FEW, "majority", "best"), ("sample",), *usual[3:])
+        patch.setattr(vector_evaluation.evaluate_vectors, "__defaults__", fewer)
+        for bundle in fleet_bundles(0.12, 0, list(FLEET)):
+            land(lake, bundle.facts, bundle.name, bundle.write)
+        instance.add_dynamic_partitions("machines", list(FLEET))
+        run(instance, lake, "ingest_machine", FLEET)
+        run(instance, lake, "train_vector_job")
+        run(instance, lake, "score_vectors_job")
+        shown = metadata(instance, VECTOR)
+        assert shown["mlflow_uri"] == "models:/perf-relative-vector/1"
+        assert shown["is_simulated"] == "true"
+        served = load("perf-relative-vector", "champion")
+        assert set(served.predict(served.input_example)["machine"]) == set(FLEET)
+    scores = stored(lake, VECTOR_SCORES, "")
+    assert set(scores["protocol"]) == {"sample"}
+    assert set(scores["method"]) == {*FEW, "majority", "best"}
+    assert (scores["app"] == ALL_APPS).sum() == 4
+    assert scores["is_simulated"].all()
+    assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_nothing", "retrained"}
+    assert len(list(lake.reports.glob("vector_*.png"))) == 5

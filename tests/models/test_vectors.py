@@ -1,0 +1,226 @@
+"""Relative-performance vectors on a made-up fleet whose law is known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.pairing import Roles
+from perf_assets.features.vectors import (
+    VectorSamples,
+    by_application,
+    by_sample,
+    centred,
+    check_reference,
+    relative,
+    vector_table,
+)
+from perf_assets.models.sigma_vae import SigmaVae, soft_clip
+from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.models.vector_blend import choose_weights, clearness
+from perf_assets.models.vector_evaluation import evaluate_vectors, majority_order
+from perf_assets.models.vector_growth import Head, grow
+from perf_assets.models.vector_methods import Majority, fit_method, load_method, save_method
+from perf_assets.models.vector_model import Runs, VectorModel, train_vector
+from perf_assets.models.vector_scores import Held, area_under, roc, same_orders, vector_scores
+from tests.models.fleets import tables
+
+ROLES = Roles(("app", "size"), "app", "seconds", ())
+SMALL = VaeDnnSettings(
+    latent=8,
+    vae_hidden=32,
+    dnn_hidden=64,
+    calibration_epochs=3,
+    ramp_epochs=6,
+    joint_epochs=40,
+    most_dnn_epochs=40,
+    patience=20,
+)
+
+
+@pytest.fixture(scope="module")
+def samples() -> VectorSamples:
+    found = vector_table(tables(9), ROLES)
+    seconds = found.log_seconds.copy()
+    seconds[3, 1] = np.nan
+    return replace(found, log_seconds=seconds)
+
+
+@pytest.fixture(autouse=True)
+def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
+    monkeypatch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
+
+
+def test_a_sample_is_a_run_with_its_own_time_and_the_numbers_of_its_key(samples: VectorSamples) -> None:
+    assert samples.machines == ("a", "b", "c", "d", "e")
+    assert samples.feature_names == ("bytes", "flops", "size", "seconds")
+    assert len(samples) == 5 * 6 * 9
+    own = samples.targets[np.arange(len(samples)), samples.source]
+    seen = np.isfinite(own)
+    assert np.log(samples.features[seen, -1]) == pytest.approx(own[seen])
+
+
+def test_no_configuration_is_on_both_sides_of_a_split(samples: VectorSamples) -> None:
+    for fold in (*by_sample(samples, 3), *by_application(samples)):
+        assert not (fold.train & fold.test).any()
+        train, test = samples.at(fold.train), samples.at(fold.test)
+        assert not set(train.configurations) & set(test.configurations)
+        assert np.isfinite(train.paired.log_seconds).sum() == len(train)
+    assert by_application(samples).__next__().held_out == "dense"
+    assert next(by_sample(samples, 0)).test.mean() == pytest.approx(0.2, abs=0.02)
+
+
+def test_references(samples: VectorSamples) -> None:
+    logs = np.log([[1.0, 2.0, np.nan], [4.0, 2.0, 8.0]])
+    names = ("x", "y", "z")
+    assert relative(logs, "max", names)[1] == pytest.approx([0.5, 0.25, 1.0])
+    assert relative(logs, "min", names)[0][:2] == pytest.approx([1.0, 2.0])
+    assert relative(logs, "y", names)[1] == pytest.approx([2.0, 1.0, 4.0])
+    with pytest.raises(BadInputError, match=r"min .fastest., max .slowest. or one of x, y, z"):
+        check_reference("w", names)
+
+
+def test_the_level_of_a_configuration_does_not_depend_on_where_it_ran() -> None:
+    logs = np.add.outer(np.arange(6.0), np.array([0.0, 1.0, 3.0]))
+    logs[0, 2] = logs[4, 0] = np.nan
+    found = centred(logs)
+    assert np.nanstd(found, axis=0) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_is_missing_does_not_enter_the_likelihood() -> None:
+    torch.manual_seed(0)
+    vae = SigmaVae(3, 2, 2, 8)
+    values, machine = torch.randn(4, 3), torch.zeros(4, 2)
+    measured = torch.tensor([[1.0, 1.0, 0.0]] * 4)
+    torch.manual_seed(1)
+    whole, _ = vae.loss(values * measured, measured, machine, 0.0)
+    vae.decoder[-1].bias.data[2] += 5.0  # type: ignore[operator,union-attr,index]
+    torch.manual_seed(1)
+    changed, _ = vae.loss(values * measured, measured, machine, 0.0)
+    assert float(whole.detach()) == pytest.approx(float(changed.detach()))
+    assert float(soft_clip(torch.tensor(-50.0), -6.0)) == pytest.approx(-6.0, abs=1e-6)
+    assert float(soft_clip(torch.tensor(2.0), -6.0)) == pytest.approx(2.0, abs=1e-3)
+
+
+def test_the_net_learns_the_law_and_survives_storing(samples: VectorSamples, tmp_path: Path) -> None:
+    fold = next(by_sample(samples, 0))
+    train, test = samples.at(fold.train), samples.at(fold.test)
+    net = VaeDnn(SMALL, 0).fit(train)
+    found = net.predict(test)
+    error = np.nanmean((centred(test.log_seconds)[test.row] - found) ** 2)
+    assert error < 0.05 * np.nanvar(centred(test.log_seconds))
+    net.save(tmp_path)
+    assert VaeDnn.load(tmp_path).predict(test) == pytest.approx(found, abs=1e-5)
+    assert VaeDnn(SMALL, 0).fit(train).predict(test) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("name", ["random_forest", "xgboost", "pairwise", "majority"])
+def test_methods_survive_storing(samples: VectorSamples, name: str, tmp_path: Path) -> None:
+    fitted = fit_method(name, samples, 0)
+    save_method(name, fitted, tmp_path / name)
+    assert load_method(tmp_path / name).predict(samples) == pytest.approx(fitted.predict(samples), abs=1e-4)
+
+
+def test_the_majority_is_the_most_frequent_order() -> None:
+    times = np.log([[1.0, 2.0, 3.0], [1.0, 2.5, 3.0], [3.0, 2.0, 1.0]])
+    majority = Majority(centred(times))
+    everywhere, on_two = majority.typical(np.array([[True, True, True], [False, True, True]]))
+    assert np.argsort(everywhere).tolist() == [0, 1, 2]
+    assert on_two[1] < on_two[2]
+
+
+def test_scores_of_a_perfect_and_of_a_constant_answer() -> None:
+    logs = np.log([[1.0, 2.0, 4.0], [4.0, 2.0, 1.0], [1.0, 4.0, np.nan]])
+    constant = np.zeros((3, 3)) + np.array([0.0, 1.0, 2.0])
+    holds = same_orders(constant, logs)
+    assert holds.tolist() == [True, False, True]
+    perfect = vector_scores(
+        Held(logs, np.nan_to_num(logs), np.nan_to_num(logs), constant, holds), "max", ("x", "y", "z")
+    )
+    assert (perfect["r2"], perfect["mape"], perfect["same_order"], perfect["top1"], perfect["regret"]) == (
+        1,
+        0,
+        1,
+        1,
+        0,
+    )
+    assert perfect["auc"] == 1.0
+    poor = vector_scores(Held(logs, constant, constant, constant, holds), "max", ("x", "y", "z"))
+    assert poor["same_order"] == poor["top1"] == pytest.approx(2 / 3)
+    assert poor["regret"] == pytest.approx(1.0)
+    assert poor["auc"] == pytest.approx(0.5)
+    nowhere = logs[2:]
+    assert np.isnan(vector_scores(Held(nowhere, nowhere, nowhere, nowhere, holds[2:]), "z", ("x", "y", "z"))["r2"])
+    assert np.isnan(area_under(*roc(np.array([1.0, 2.0]), np.array([True, True]))))
+
+
+def test_weights_go_to_what_is_right() -> None:
+    true = np.random.default_rng(0).normal(size=(60, 4))
+    noise = np.random.default_rng(1).normal(size=(60, 4))
+    loss = lambda mixed, wanted: float(np.sum((mixed - wanted + wanted.mean(axis=1, keepdims=True)) ** 2))  # noqa: E731
+    assert choose_weights({"good": true + 0.01 * noise, "bad": noise}, true, loss) == {"good": 1.0}
+
+
+def test_the_clearness_of_an_order_is_its_smallest_step() -> None:
+    ranked, spread = np.array([[0.0, 3.0, 1.0]]), np.full((3, 3), 0.5)
+    assert clearness(ranked, np.array([[True, True, True]]), spread) == pytest.approx([2.0])
+    assert clearness(ranked, np.array([[True, True, False]]), spread) == pytest.approx([6.0])
+
+
+def test_all_methods_are_scored_on_the_same_rows(samples: VectorSamples) -> None:
+    found = evaluate_vectors(samples, "max", 1, ("random_forest", "majority", "best"), ("sample",))
+    assert set(found.scores) == {"sample"}
+    best, majority = found.scores["sample"]["best"], found.scores["sample"]["majority"]
+    assert float(best["r2"]) > 0.9 > float(majority["r2"])  # type: ignore[arg-type]
+    assert float(best["same_order"]) > float(majority["same_order"])  # type: ignore[arg-type]
+    counts = found.rows.groupby("method").size()
+    assert counts.nunique() == 1
+    assert found.rows.loc[found.rows["method"] == "best", "order_probability"].between(0, 1).all()
+    order, share = majority_order(samples)
+    assert sorted(order) == list(samples.machines)
+    assert 0 < share < 1
+    with pytest.raises(BadInputError, match="guess"):
+        evaluate_vectors(samples, "max", 1, ("guess",))
+
+
+def test_the_model_answers_with_intervals_and_a_ranking(samples: VectorSamples, tmp_path: Path) -> None:
+    trained = train_vector(samples, "max", 0)
+    trained.model.save(tmp_path / "model")
+    model = VectorModel.load(tmp_path / "model")
+    known = samples.where(np.arange(0, len(samples), 20))
+    counters = samples.paired.counters[known.source, known.row]
+    apps = known.apps[known.row].tolist()
+    sources = np.array(samples.machines)[known.source].tolist()
+    runs = Runs(sources, apps, np.ones(len(known), bool), known.features, counters)
+    found = model.answer(runs)
+    assert found.relative_time.max(axis=1) == pytest.approx(1.0)
+    assert ((found.lower <= found.relative_time) & (found.relative_time <= found.upper)).all()
+    true = relative(known.targets, "max", samples.machines)
+    inside = (found.lower <= true) & (true <= found.upper)
+    assert inside[np.isfinite(true)].mean() > 0.8
+    assert np.sort(found.places, axis=1)[0].tolist() == [0, 1, 2, 3, 4]
+    new = model.answer(replace(runs, apps=["never seen"] * len(known)), "c")
+    assert not new.is_known_app.any()
+    assert new.relative_time[:, 2] == pytest.approx(1.0)
+    assert (new.upper / new.lower).mean() > (found.upper / found.lower).mean()
+
+
+def test_a_head_follows_a_linear_law_and_else_stays_at_the_mean() -> None:
+    generator = np.random.default_rng(0)
+    columns, groups = generator.normal(size=(80, 3)), np.arange(80)
+    law = Head.fit(columns, columns @ np.array([1.0, -2.0, 0.5]) + 3, groups)
+    assert law.predict(np.zeros((1, 3))) == pytest.approx([3.0], abs=0.1)
+    noise = Head.fit(columns, generator.normal(size=80), groups)
+    assert np.abs(noise.slopes).max() < 0.2
+
+
+def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
+    rows = grow(samples, 1)
+    assert set(rows["machine"]) == set(samples.machines)
+    medians = rows.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median")
+    assert set(medians.columns) == {5, 10, 20}
+    assert medians.loc["head", 20] < medians.loc["constant", 20]

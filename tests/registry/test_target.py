@@ -1,0 +1,70 @@
+"""A registered target model answers as the fitted one does, for tables as people give them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perf_assets.core.catalogue import load_catalogue
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.paired import HOST, PairedSamples
+from perf_assets.models.adapted import AdaptedTarget, adapt
+from perf_assets.models.stored_samples import with_questions
+from perf_assets.registry.runs_table import questions
+from perf_assets.registry.target import champion_of, made_of, register_target, registered_name
+from perf_assets.registry.target_questions import answer, example_questions, usual_features
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, versions
+
+
+@pytest.fixture(scope="module")
+def adapted(fleet: PairedSamples) -> AdaptedTarget:
+    """Of the machine with GPUs, which is two to programs."""
+    return adapt(fleet, "elm", 0, lambda line: None)
+
+
+def test_the_loaded_model_says_what_the_fitted_one_does(
+    adapted: AdaptedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    counters = ["PAPI_TOT_INS", "PAPI_BR_INS"]
+    formulas = load_catalogue().resolve(counters, None)
+    version = register_target(adapted, formulas, {"inputs_digest": "abc"}, {"model_card.md": b"# A card"})
+    assert versions(registered_name("elm")) == {CHALLENGER: version.version}
+    assert champion_of("elm") is None
+    promote(registered_name("elm"), version.version)
+    assert versions(registered_name("elm")) == {CHAMPION: version.version}
+    assert (made_of("elm", "abc"), made_of("elm", "abd")) == (version.version, None)
+    served = load(registered_name("elm"), CHAMPION)
+    assert set(counters) < set(served.metadata.get_input_schema().input_names())
+    runs = example_questions(adapted, 8)
+    raw = runs.drop(columns="branch_ratio").assign(PAPI_TOT_INS=1e9, PAPI_BR_INS=1e9 * runs["branch_ratio"], other=1.0)
+    pd.testing.assert_frame_equal(served.predict(raw), served.predict(runs))
+    on_host = runs.assign(uses_gpus=False, source_machine=adapted.views[f"elm{HOST}"].source)
+    asked = pd.concat([runs, on_host], ignore_index=True)
+    found = served.predict(asked)
+    put = questions(asked, ["elm"] * len(asked), adapted.samples)
+    assert set(put.targets) == {"elm", f"elm{HOST}"}
+    for name, view in adapted.views.items():
+        chosen = np.array([target == name for target in put.targets])
+        samples, examples = with_questions(adapted.samples, put.where(chosen))
+        mean, width = view.distribution(samples, examples.row)
+        assert np.log(found["predicted_seconds"].to_numpy()[chosen]) == pytest.approx(mean, rel=1e-6, abs=1e-9)
+        assert np.log(found["upper_seconds"].to_numpy()[chosen]) == pytest.approx(mean + width, rel=1e-6, abs=1e-9)
+    assert served.predict(asked.iloc[[3]])["predicted_seconds"].item() == pytest.approx(found["predicted_seconds"][3])
+
+
+def test_what_is_left_out_of_a_question_is_unknown(adapted: AdaptedTarget) -> None:
+    runs = example_questions(adapted, 4)
+    bare = runs.drop(columns=["args", "uses_gpus", "load_ratio"])
+    left_out = runs.assign(args=None, uses_gpus=[None, True, np.nan, True], load_ratio=np.nan)
+    usual = usual_features(adapted)
+    found = answer(bare, adapted, usual)
+    pd.testing.assert_frame_equal(found, answer(left_out, adapted, usual))
+    assert set(found["note"]) == {"counters missing for load_ratio: taken as unknown"}
+    assert set(answer(runs, adapted, usual)["note"]) == {""}
+    with pytest.raises(BadInputError, match="lack the column threads"):
+        answer(runs.drop(columns="threads"), adapted, usual)
+    with pytest.raises(BadInputError, match="must be a number above 0"):
+        answer(runs.assign(wall_seconds=[1.0, 2.0, np.nan, 1.0]), adapted, usual)

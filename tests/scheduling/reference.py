@@ -1,0 +1,189 @@
+"""A slow scheduler to compare with: it goes second by second and remembers nothing that it can work out again.
+
+Written from docs/scheduling.md, with other means than the package: lists of objects, and the free nodes of every single
+second. All times are whole seconds.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Option:
+    machine: int
+    nodes: int
+    run: int
+    estimate: int
+    limit: int
+
+    @property
+    def lasts(self) -> int:
+        return min(self.run, self.limit)
+
+
+@dataclass
+class Job:
+    number: int
+    submit: int
+    options: list[Option]
+    start: int | None = None
+    taken: Option | None = None
+    believed: int = 0
+    """Seconds that the scheduler now thinks it takes."""
+    planned: tuple[int, Option] | None = None
+
+    @property
+    def end(self) -> int:
+        assert self.start is not None
+        assert self.taken is not None
+        return self.start + self.taken.lasts
+
+    def runs_at(self, second: int) -> bool:
+        return self.start is not None and self.start <= second < self.end
+
+
+@dataclass
+class Reference:
+    """One simulation. Policies: fcfs, sjf, easy, easy-sjbf, conservative."""
+
+    machines: list[int]
+    policy: str
+    jobs: list[Job]
+    promised: dict[int, int] = field(default_factory=dict)
+
+    def simulate(self) -> None:
+        second = 0
+        while any(job.start is None or job.end > second for job in self.jobs):
+            self._believe_more(second)
+            waiting = [job for job in self.jobs if job.submit <= second and job.start is None]
+            if self.policy == "conservative":
+                self._conservative(second, waiting)
+            else:
+                self._list(second, waiting)
+            second += 1
+
+    def _believe_more(self, second: int) -> None:
+        self.any_overdue = False
+        for job in self.jobs:
+            if job.runs_at(second) and job.start is not None and job.start + job.believed <= second:
+                assert job.taken is not None
+                job.believed = min(2 * job.believed, job.taken.limit)
+                self.any_overdue = True
+
+    def _running(self, second: int) -> list[Job]:
+        return [job for job in self.jobs if job.runs_at(second)]
+
+    def _free(self, machine: int, second: int, now: int) -> int:
+        """Nodes that the scheduler, now, thinks to be free in some second."""
+        used = 0
+        for job in self._running(now):
+            assert job.start is not None
+            assert job.taken is not None
+            if job.taken.machine == machine and job.start + job.believed > second:
+                used += job.taken.nodes
+        return self.machines[machine] - used
+
+    def _first_free(self, option: Option, now: int) -> int:
+        second = now
+        while self._free(option.machine, second, now) < option.nodes:
+            second += 1
+        return second
+
+    def _launch(self, job: Job, option: Option, now: int) -> None:
+        job.start, job.taken, job.believed = now, option, option.estimate
+
+    # Lists: FCFS, SJF, EASY
+
+    def _list(self, now: int, waiting: list[Job]) -> None:
+        if self.policy == "sjf":
+            waiting = sorted(waiting, key=lambda job: (job.options[0].estimate, job.number))
+        while waiting:
+            head = waiting[0]
+            finishes = [self._first_free(option, now) + option.estimate for option in head.options]
+            option = head.options[finishes.index(min(finishes))]
+            shadow = self._first_free(option, now)
+            if shadow > now:
+                break
+            self._launch(head, option, now)
+            waiting = waiting[1:]
+        else:
+            return
+        if not self.policy.startswith("easy"):
+            return
+        self.promised.setdefault(head.number, shadow)
+        others = waiting[1:]
+        if self.policy == "easy-sjbf":
+            others = sorted(others, key=lambda job: (job.options[0].estimate, job.number))
+        for job in others:
+            self._pass(job, option, shadow, now)
+
+    def _pass(self, job: Job, reserved: Option, shadow: int, now: int) -> None:
+        """Start a job before the head if that does not delay it."""
+        best: tuple[int, Option | None] | None = None
+        for option in job.options:
+            if self._may_pass(option, reserved, shadow, now):
+                finish, candidate = now + option.estimate, option
+            else:
+                start = self._first_free(option, now)
+                if option.machine == reserved.machine:
+                    start = max(start, shadow)
+                finish, candidate = start + option.estimate, None
+            if best is None or finish < best[0]:
+                best = finish, candidate
+        assert best is not None
+        if best[1] is not None:
+            self._launch(job, best[1], now)
+
+    def _may_pass(self, option: Option, reserved: Option, shadow: int, now: int) -> bool:
+        if self._free(option.machine, now, now) < option.nodes:
+            return False
+        if option.machine != reserved.machine or now + option.estimate <= shadow:
+            return True
+        return self._free(option.machine, shadow, now) - reserved.nodes >= option.nodes
+
+    # Conservative
+
+    def _conservative(self, now: int, waiting: list[Job]) -> None:
+        old = [job for job in waiting if job.planned is not None]
+        if self.any_overdue:
+            for job in old:
+                job.planned = None
+            for job in old:
+                self._plan(job, now, waiting)
+        elif self._any_ended_early(now):
+            for job in old:
+                job.planned = None
+                self._plan(job, now, waiting)
+        for job in waiting:
+            if job.planned is None:
+                self._plan(job, now, waiting)
+                assert job.planned is not None
+                self.promised[job.number] = job.planned[0]
+        for job in waiting:
+            assert job.planned is not None
+            if job.planned[0] == now:
+                self._launch(job, job.planned[1], now)
+
+    def _any_ended_early(self, now: int) -> bool:
+        return any(job.start is not None and job.end == now and job.start + job.believed > now for job in self.jobs)
+
+    def _plan(self, job: Job, now: int, waiting: list[Job]) -> None:
+        plans = []
+        for position, option in enumerate(job.options):
+            start = now
+            while not self._has_room(option, start, now, waiting):
+                start += 1
+            plans.append((start + option.estimate, position, start, option))
+        _, _, start, option = min(plans, key=lambda plan: plan[:2])
+        job.planned = start, option
+
+    def _has_room(self, option: Option, start: int, now: int, waiting: list[Job]) -> bool:
+        for second in range(start, start + option.estimate):
+            free = self._free(option.machine, second, now)
+            for other in waiting:
+                if other.planned is not None and other.start is None:
+                    begins, its = other.planned
+                    if its.machine == option.machine and begins <= second < begins + its.estimate:
+                        free -= its.nodes
+            if free < option.nodes:
+                return False
+        return True
