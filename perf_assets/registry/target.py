@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from perf_assets.core.catalogue import Resolved
-from perf_assets.core.errors import UnknownError
+from perf_assets.core.errors import RegistryError, UnknownError
 from perf_assets.features.raw_counters import load_formulas, save_formulas
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
@@ -86,8 +86,15 @@ def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:
 
 def load_target(machine: str, version: int) -> tuple[AdaptedTarget, list[Resolved]]:
     """A registered version, and the formulas of its reference machine's counters."""
-    folder = fitted_folder(registered_name(machine), version)
-    return AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
+    name = registered_name(machine)
+    folder = fitted_folder(name, version)
+    try:
+        return AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RegistryError(
+            f"{name} version {version} was stored by another version of perf_assets ({error!r}): "
+            f"run 'perf-assets adapt --machine {machine}'"
+        ) from None
 
 
 def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:

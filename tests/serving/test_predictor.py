@@ -9,7 +9,7 @@ import pytest
 
 from perf_assets.api import open_lake
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
 from perf_assets.features.raw_counters import by_quantity, features_from_counters, features_of_run
 from perf_assets.models.adapted import adapt
 from perf_assets.serving.answers import Prediction, Rows
@@ -152,6 +152,17 @@ def test_a_champion_of_a_machine_with_gpus_has_two_views(predictor: Predictor, f
     with pytest.raises(BadInputError, match="gpus: is missing: elm has GPUs"):
         elm.seen_as(None)
     assert (elm.seen_as(0), elm.seen_as(2)) == ("elm (host)", "elm")
+
+
+def test_a_version_of_older_code_is_no_traceback(
+    predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def old(folder: object) -> None:
+        raise KeyError("held_out_alone")
+
+    monkeypatch.setattr("perf_assets.registry.target.AdaptedTarget.load", old)
+    with pytest.raises(RegistryError, match="version 1 was stored by another version of perf_assets"):
+        predictor.predict([fleet.run(0)], MACHINE)
 
 
 def test_the_api_shows_tables(predictor: Predictor, fleet: Fleet) -> None:
