@@ -13,6 +13,7 @@ from perf_assets.core.canonical import XAMM_FEATURES
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.core.manifest import MANIFEST_NAME, BundleFacts, parse_manifest
+from perf_assets.core.measurements import Reading
 from perf_assets.core.run_tables import CONFIGURATION, FEATURES
 from perf_assets.core.validation import first_problem
 from perf_assets.readers.bundle import Row, profile_rows
@@ -32,7 +33,7 @@ def read_rows(path: Path, machine: str, given: Mapping[str, Any]) -> list[Row]:
     if not path.exists():
         raise BadInputError(f"{path} does not exist")
     facts, name = _facts(path, machine, given)
-    reading = read(path, facts.get("kind"))
+    reading = _read(path, facts.get("kind"))
     if reading.timings:
         raise BadInputError(f"{path}: holds RAJAPerf results, not the profile of an application: land it")
     facts["kind"] = "samples" if reading.format.startswith("samples") else "profile"
@@ -95,6 +96,14 @@ def stored_runs(
         )
         for row in rows.to_dict("records")
     ]
+
+
+def _read(path: Path, kind: str | None) -> Reading:
+    try:
+        return read(path, kind)
+    except BadInputError as error:
+        # Of a folder, readers name the file in it that is wrong.
+        raise (BadInputError(f"{path}: {error}") if path.is_dir() else error) from None
 
 
 def _facts(path: Path, machine: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
