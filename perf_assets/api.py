@@ -68,19 +68,16 @@ class OpenLake:
         return [run for path in paths for run in read_runs(Path(path), machine, given, uses_gpus)]
 
     def predict(self, runs: "Run | Sequence[Run]", to: str) -> "Rows[Prediction]":
-        """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine."""
+        """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine
+        that has a model for them, and `notes` of the result say which are left out.
+        """
         from perf_assets.serving.answers import Rows
         from perf_assets.serving.asked import Run
 
         asked = [runs] if isinstance(runs, Run) else list(runs)
         if to != "all":
             return Rows(self._predictor.predict(asked, to))
-        if not asked:
-            raise BadInputError("there is no run to predict")
-        targets = self._predictor.targets(asked[0].machine)
-        if not targets:
-            raise BadInputError("no machine has a model yet: run 'perf-assets train' and 'perf-assets adapt'")
-        return Rows([answer for target in targets for answer in self._predictor.predict(asked, target)])
+        return Rows(*self._predictor.predict_everywhere(asked))
 
     def plan(self, machine: str, budget: int = 10) -> "Rows[PlannedRun]":
         """Runs to do next on a machine, those first that lower the expected error most, priced in node-hours."""

@@ -57,6 +57,8 @@ def command(
             raise BadInputError(f"--{only_files[0].replace('_', '-')} is for a PROFILE: name one")
         runs = lake.runs(source, **said, uses_gpus=uses_gpus)
     answers = lake.predict(runs, to=target)
+    for note in answers.notes:
+        say(note)
     if out is not None:
         _write(out, answers)
         say(f"{len(answers)} predictions are in {out}")

@@ -113,15 +113,17 @@ class Noted:
 class Rows(Sequence[_Row], Generic[_Row]):
     """Rows of one kind; a table in a notebook."""
 
-    def __init__(self, rows: Sequence[_Row]) -> None:
+    def __init__(self, rows: Sequence[_Row], notes: Sequence[str] = ()) -> None:
         self._rows = tuple(rows)
+        self.notes = tuple(notes)
+        """What was left out, and why."""
 
     @overload
     def __getitem__(self, index: int) -> _Row: ...
     @overload
     def __getitem__(self, index: slice) -> "Rows[_Row]": ...
     def __getitem__(self, index: int | slice) -> "_Row | Rows[_Row]":
-        return Rows(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return Rows(self._rows[index], self.notes) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -153,7 +155,8 @@ class Rows(Sequence[_Row], Generic[_Row]):
             + "</tr>"
             for row in self._rows
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
 def shown(value: object) -> str:

@@ -50,19 +50,34 @@ class Predictor:
             found |= dict(zip(others, answers, strict=True))
         return [found[i] for i in range(len(runs))]
 
+    def predict_everywhere(self, runs: Sequence[Run]) -> tuple[list[Prediction], list[str]]:
+        """The same for every machine that has a model for these runs, and why others are left out."""
+        sources = {run.machine for run in runs}
+        found: list[Prediction] = []
+        left_out = []
+        for target in self.targets():
+            if target not in sources:
+                try:
+                    found += self.predict(runs, target)
+                except UnknownError as error:
+                    left_out.append(f"{target} is left out: {error}")
+        if not found:
+            raise UnknownError(left_out[0] if left_out else "no machine has a model yet: run 'perf-assets train'")
+        return found, left_out
+
     def observe(self, observations: Sequence[Observation]) -> list[Noted]:
         """Hand in measured runs: all are checked before one lands."""
         for observation in observations:
             self.models.check(observation)
         return [self.models.observe(observation) for observation in observations]
 
-    def targets(self, source: str) -> list[str]:
-        """Machines for which runs on a machine can be predicted."""
+    def targets(self) -> list[str]:
+        """Machines that some model knows."""
         known = set(self.models.machines())
         model = self.models.source()
         if model is not None:
             known |= set(model.model.machines.samples.physical_machines.tolist())
-        return sorted(known - {source})
+        return sorted(known)
 
     def machines(self) -> list[KnownMachine]:
         """All machines of the lake and of the registry."""

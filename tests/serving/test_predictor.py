@@ -154,6 +154,19 @@ def test_a_champion_of_a_machine_with_gpus_has_two_views(predictor: Predictor, f
     assert (elm.seen_as(0), elm.seen_as(2)) == ("elm (host)", "elm")
 
 
+def test_all_machines_but_those_without_a_model_for_the_run(
+    predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = predictor.models.source()
+    assert source is not None
+    monkeypatch.setattr(type(source), "knows", lambda self, machine: machine not in (MACHINE, f"{MACHINE} (host)"))
+    other = next(name for name in ("ash", "birch") if name != fleet.reference)
+    answers, left_out = predictor.predict_everywhere([fleet.run(0, machine=other)])
+    assert {answer.target_machine for answer in answers} == {*SPEEDS} - {other, MACHINE}
+    assert len(left_out) == 1
+    assert left_out[0].startswith(f"cedar is left out: the model of cedar starts from runs on {fleet.reference}")
+
+
 def test_a_version_of_older_code_is_no_traceback(
     predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +189,7 @@ def test_the_api_shows_tables(predictor: Predictor, fleet: Fleet) -> None:
     assert {(row.name, row.aliases) for row in lake.models()} >= {(NAME, ("champion",))}
     everywhere = lake.predict([fleet.run(0)], to="all")
     assert {answer.target_machine for answer in everywhere} == {*SPEEDS} - {fleet.reference}
+    assert everywhere.notes == ()
     assert "<table>" in lake._repr_html_()
     assert isinstance(everywhere[:2], Rows)
     assert isinstance(everywhere[0], Prediction)
