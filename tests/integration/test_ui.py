@@ -93,7 +93,7 @@ def test_the_sensor_shows_its_ticks(live: Up, adapted: str, tab: "playwright.Pag
     tab.goto(f"{live.dagster}/locations/perf_assets.definitions/sensors/landing_sensor")
     see(tab, "Running")
     see(tab, "refresh_machine")
-    see(tab, "1 requested")
+    see(tab, "runs requested")
     shoot("sensor")
 
 
