@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +32,8 @@ class Service:
     environment: Mapping[str, str]
     is_ready: Callable[[], bool]
     process: "subprocess.Popen[bytes]" = field(init=False)
+    groups: list[int] = field(default_factory=list)
+    """Process groups that it was started in, one each time: what a killed one had started may live on."""
     ended_at: list[float] = field(default_factory=list)
     """When it ended by itself, on a clock that only goes forward."""
 
@@ -49,6 +52,7 @@ class Service:
                 env={**os.environ, **self.environment},
                 start_new_session=True,
             )
+        self.groups.append(self.process.pid)
 
     def check_alive(self) -> None:
         """Raise with the end of its log if it has ended."""
@@ -88,13 +92,20 @@ def wait_until_ready(services: Sequence[Service], timeout_seconds: float) -> Non
 def stop(services: Sequence[Service]) -> None:
     """End all services and everything they started."""
     family = [process for service in services for process in _family(service.process.pid)]
-    for service in services:
-        if service.process.poll() is None:
-            os.killpg(service.process.pid, signal.SIGTERM)
+    groups = [group for service in services for group in service.groups]
+    for group in groups:
+        _signal(group, signal.SIGTERM)
     _, alive = psutil.wait_procs(family, timeout=_STOP_SECONDS)
+    for group in groups:
+        _signal(group, signal.SIGKILL)
     for process in alive:
         process.kill()
     psutil.wait_procs(alive, timeout=_STOP_SECONDS)
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)
 
 
 def answers(url: str) -> bool:

@@ -1,5 +1,7 @@
 """What a target model is made of, and what is registered with it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from perf_assets.core.tables import SPECS, TIMINGS
 from perf_assets.defs.links import run_link
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import MODELS_VERSION
+from perf_assets.storage.files import exclusive
 from perf_assets.storage.results import rows_of
 from perf_assets.storage.source_pool import SourcePool, frozen
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from perf_assets.models.adapted import AdaptedTarget
 
 
+_LOCK_WAIT_SECONDS = 3600.0
 NOT_MADE = "not_made"
 """Metadata of the observation that tells why there is no target model."""
 
@@ -31,6 +35,13 @@ class AdaptationInputs:
     pool: SourcePool
     digest: str
     """Changes when and only when a model made of this may become another."""
+
+
+@contextmanager
+def adapting(lake: LakeResource, machine: str) -> Iterator[None]:
+    """Alone among all processes that make or judge models of a machine."""
+    with exclusive(lake.lake().locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
+        yield
 
 
 def adaptation_inputs(lake: LakeResource, machine: str, seed: int) -> AdaptationInputs:

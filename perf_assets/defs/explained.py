@@ -14,7 +14,7 @@ from perf_assets.core.places import lake_root
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])
 _LOCKED = ("database is locked", "database table is locked")
-AGAIN = "nothing is half written, and the landing sensor tries again by itself"
+AGAIN = "nothing is half written; what a landing started is tried again by itself, else re-execute this run"
 
 
 def explained(step: _Step) -> _Step:

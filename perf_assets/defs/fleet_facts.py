@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from perf_assets.reports.fleet_facts import Champion, FleetFacts, MachineState
 
 _COUNTS = f"""
-    SELECT machine, max(collected_at) AS last_landed_at, bool_or(is_simulated) AS is_simulated,
+    SELECT machine, max(collected_at) FILTER (status = 'ingested') AS last_landed_at,
+           bool_or(is_simulated) AS is_simulated,
            count(*) FILTER (status = 'ingested') AS bundles,
            (SELECT count(*) FROM {RUNS.name} AS t WHERE t.machine = b.machine) AS runs,
            (SELECT count(*) FROM {TIMINGS.name} AS t WHERE t.machine = b.machine) AS kernels
@@ -82,11 +83,17 @@ def _state(
         "waiting_count": pending(lake.lake(), machine).new_count,
         "champion": champion,
         "challenger_version": challenger,
-        "challenger_reason": str(newest["reason"]) if newest is not None and challenger is not None else "",
+        "challenger_reason": _reason(verdicts, challenger),
         "has_drifted": has_drifted,
         "page": page if (lake.lake().reports / page).is_file() else None,
     }
     return MachineState(**facts, actions=tuple(_actions(facts, limit.days, has_sources)))
+
+
+def _reason(verdicts: "pd.DataFrame | None", version: int | None) -> str:
+    """Why a version was promoted, or was not."""
+    found = [] if verdicts is None else verdicts.loc[verdicts["version"] == version, "reason"].tolist()
+    return str(found[-1]) if found else ""
 
 
 def _champion(verdicts: "pd.DataFrame | None", version: int | None) -> "Champion | None":

@@ -1,7 +1,6 @@
 """Jobs: what a landing starts, what the schedules start, and what commands run."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -17,7 +16,6 @@ def _job(
     name: str,
     what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str],
     description: str,
-    steps: dict[str, Any] | None = None,
 ) -> UnresolvedAssetJobDefinition:
     """Steps of one process: each would import PyTorch again otherwise, and most take a second or two."""
     return dg.define_asset_job(
@@ -25,7 +23,6 @@ def _job(
         selection=what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what),
         executor_def=dg.in_process_executor,
         description=description,
-        config=None if steps is None else {"ops": {step: {"config": config} for step, config in steps.items()}},
     )
 
 
@@ -38,7 +35,6 @@ refresh_machine_job = _job(
     "refresh_machine",
     _INGESTION | dg.AssetSelection.assets(*_ADAPTATION),
     "All that follows from what landed for a machine: tables, features, AMM, target model, verdict, scores, page",
-    {"adapt_machine": {"only_if_changed": True}},
 )
 train_encoder_job = _job(
     "train_amm_encoder_job", [models.ENCODER], "Train the encoder of RAJAPerf results that AMMs are made with"

@@ -109,8 +109,8 @@ def _again(context: dg.SensorEvaluationContext, cursor: _Cursor) -> Iterator[tup
             del cursor.asked[machine]
         elif retries >= _MOST_RETRIES:
             context.log.error(
-                f"{machine} failed {retries + 1} times: see run {record.dagster_run.run_id[:8]}, then land its data "
-                "again or run 'perf-assets ingest' and 'perf-assets adapt'"
+                f"{machine} failed {retries + 1} times: mend what run {record.dagster_run.run_id[:8]} says, then "
+                "re-execute it"
             )
             del cursor.asked[machine]
         elif time.time() - (record.end_time or 0.0) >= _RETRY_SECONDS * 2**retries:

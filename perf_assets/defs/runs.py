@@ -29,7 +29,11 @@ from perf_assets.defs.jobs import (
 )
 from perf_assets.defs.partitions import machines as machines_partitions
 
-_OF_WHAT_WAS_GIVEN = {"BadInputError", "UnreadableFileError", "BusyError", "DagsterAssetCheckFailedError"}
+_OF_WHAT_WAS_GIVEN = {
+    BadInputError.__name__,
+    *(kind.__name__ for kind in BadInputError.__subclasses__()),
+    dg.DagsterAssetCheckFailedError.__name__,
+}
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
@@ -80,7 +84,7 @@ def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Cal
     not stop the others.
     """
     config = {
-        "adapt_machine": {"config": {"seed": seed}},
+        "adapt_machine": {"config": {"seed": seed, "only_if_changed": False}},
         "score_machine": {"config": {"seeds": seeds}},
     }
     stages: list[_Stage] = [(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines]

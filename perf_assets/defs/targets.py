@@ -5,11 +5,18 @@ from collections.abc import Iterator
 import dagster as dg
 from pydantic import Field
 
-from perf_assets.core.errors import BadInputError, RegistryError
+from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
 from perf_assets.core.verdict_tables import VERDICTS
-from perf_assets.defs.adaptation import NOT_MADE, adaptation_inputs, machine_samples, provenance, reference_machine
+from perf_assets.defs.adaptation import (
+    NOT_MADE,
+    adaptation_inputs,
+    adapting,
+    machine_samples,
+    provenance,
+    reference_machine,
+)
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
 from perf_assets.defs.explained import explained
 from perf_assets.defs.links import version_link
@@ -20,20 +27,18 @@ from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import FLEET, Metadata, asset_spec, model_spec
 from perf_assets.defs.verdicts import judge, shown
-from perf_assets.storage.files import exclusive
 from perf_assets.storage.results import store
 from perf_assets.storage.source_pool import frozen
 
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
-_LOCK_WAIT_SECONDS = 3600.0
 
 
 class AdaptConfig(TrainingConfig):
     """When to fit."""
 
     only_if_changed: bool = Field(
-        default=False, description="Keep the registered version where it was made of the same data"
+        default=True, description="Keep the registered version where it was made of the same data"
     )
 
 
@@ -68,7 +73,7 @@ def adapt_machine(
     machine = context.partition_key
     try:
         inputs = adaptation_inputs(lake, machine, config.seed)
-        with exclusive(lake.lake().locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
+        with adapting(lake, machine):
             kept = made_of(machine, inputs.digest) if config.only_if_changed else None
             if kept is not None:
                 context.log.info(f"{registered_name(machine)} version {kept} was made of the same data and is kept")
@@ -79,7 +84,7 @@ def adapt_machine(
             formulas = lake.formulas(reference_machine(adapted))
             files, metadata = papers(adapted, formulas, tags)
             version = register_target(adapted, formulas, tags, files)
-    except RegistryError:
+    except (RegistryError, BusyError, UnreadableFileError):
         raise
     except BadInputError as error:
         context.log.warning(f"no target model of {machine}: {error}")
@@ -97,8 +102,9 @@ def adapt_machine(
 def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
     machine = context.partition_key
-    rows = judge(lake, machine)
-    path = store(lake.lake(), lake.warehouse(), VERDICTS, rows, machine)
+    with adapting(lake, machine):
+        rows = judge(lake, machine)
+        path = store(lake.lake(), lake.warehouse(), VERDICTS, rows, machine)
     newest = rows.iloc[-1]
     context.log.info(f"perf-target-{machine} version {newest['version']}: {newest['decision']}, {newest['reason']}")
     return dg.MaterializeResult(
@@ -115,7 +121,9 @@ def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.M
 
 @dg.multi_asset(
     specs=[
-        asset_spec(TRANSFER_SCORES, {"parquet"}, [*FLEET, ADAPTED]).replace_attributes(automation_condition=FOLLOWS)
+        asset_spec(TRANSFER_SCORES, {"parquet"}, [*FLEET, ADAPTED]).replace_attributes(
+            automation_condition=FOLLOWS_CHECKED
+        )
     ],
     partitions_def=machines,
     name="score_machine",
@@ -150,7 +158,7 @@ def score_machine(
             "counters, next runs, what became of its models.",
             {"html"},
             [VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, COUNTERS_WIDE],
-        ).replace_attributes(automation_condition=FOLLOWS)
+        ).replace_attributes(automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
     name="write_machine_page",

@@ -3,12 +3,16 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED, VERDICTS
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.results import rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from perf_assets.models.adapted import AdaptedTarget
+    from perf_assets.models.judgement import Drift
 
 _SHOWN = ("version", "decision", "shots", "log_rmse", "champion_log_rmse", "target_only_log_rmse", "reason")
 
@@ -19,8 +23,8 @@ def judge(lake: LakeResource, machine: str) -> "pd.DataFrame":
 
     from perf_assets.models.adapted import AdaptedTarget
     from perf_assets.models.judgement import THRESHOLD, Drift, compare, drift
-    from perf_assets.registry.target import champion_of, registered_name
-    from perf_assets.registry.versions import fitted_folder, newest_version, promote
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import CHAMPION, fitted_folder, newest_version, promote, replaced_by, versions
 
     name = registered_name(machine)
     number = newest_version(name)
@@ -28,9 +32,11 @@ def judge(lake: LakeResource, machine: str) -> "pd.DataFrame":
     if before is not None and (before["version"] == number).any():
         return before
     new = AdaptedTarget.load(fitted_folder(name, number))
-    champion = champion_of(machine)
-    champion_version = None if champion is None or champion[0] == number else champion[0]
-    old = None if champion is None or champion_version is None else champion[1]
+    champion_version = versions(name).get(CHAMPION)
+    if champion_version == number:
+        # Promoted by a run that was killed before it could tell.
+        champion_version = replaced_by(name, number)
+    old, doubt = _loaded(name, champion_version)
     comparison = compare(new, old)
     drifted = Drift(0, 0, 0) if old is None else drift(old, new.samples)
     if comparison.is_promoted:
@@ -41,7 +47,7 @@ def judge(lake: LakeResource, machine: str) -> "pd.DataFrame":
         "version": number,
         "judged_at": datetime.now(UTC).replace(tzinfo=None),
         "decision": PROMOTED if comparison.is_promoted else CHALLENGER,
-        "reason": comparison.reason,
+        "reason": "; ".join([comparison.reason, *doubt, *_furthest(drifted)]),
         "shots": sum(view.shots for view in new.views.values()),
         "held_out_count": comparison.held_out_count,
         "mape_ratio": comparison.mape,
@@ -60,6 +66,27 @@ def judge(lake: LakeResource, machine: str) -> "pd.DataFrame":
     }
     now = pd.DataFrame([row]).astype({"champion_version": "Int64"})
     return now if before is None else pd.concat([before.astype({"champion_version": "Int64"}), now], ignore_index=True)
+
+
+def _loaded(name: str, version: int | None) -> "tuple[AdaptedTarget | None, list[str]]":
+    """A champion, or why it cannot be compared with: one of an older release may have another form."""
+    from perf_assets.models.adapted import AdaptedTarget
+    from perf_assets.registry.versions import fitted_folder
+
+    if version is None:
+        return None, []
+    try:
+        return AdaptedTarget.load(fitted_folder(name, version)), []
+    except UnreadableFileError as error:
+        return None, [f"the champion, version {version}, cannot be compared with ({error})"]
+
+
+def _furthest(drifted: "Drift") -> list[str]:
+    """Runs that contradict the champion most, where it has drifted."""
+    if not drifted.has_drifted:
+        return []
+    told = ", ".join(f"{run} takes {ratio:.1f} times as long" for run, ratio in drifted.worst)
+    return [f"new runs furthest from what was predicted: {told}"]
 
 
 def shown(rows: "pd.DataFrame") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,16 @@ class AdaptedTarget:
             description = json.loads((folder / _VIEWS).read_text())
         except (OSError, ValueError) as error:
             raise UnreadableFileError(f"{folder} is no saved target model ({error})") from None
-        views = {
+        try:
+            views = cls._views(folder, description)
+        except (KeyError, TypeError) as error:
+            told = f"{folder} is a target model of an older release ({error!r}): run 'perf-assets adapt'"
+            raise UnreadableFileError(told) from None
+        return cls(description["machine"], load_samples(folder / _SAMPLES), views)
+
+    @staticmethod
+    def _views(folder: Path, description: dict[str, Any]) -> dict[str, AdaptedView]:
+        return {
             name: AdaptedView(
                 view["source"],
                 view["shots"],
@@ -105,7 +115,6 @@ class AdaptedTarget:
             )
             for position, (name, view) in enumerate(description["views"].items())
         }
-        return cls(description["machine"], load_samples(folder / _SAMPLES), views)
 
     def _view(self, name: str) -> AdaptedView:
         if name not in self.views:

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom
 
-from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, PairedSamples
 from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.models.adapted_view import AdaptedView
 from perf_assets.models.stored_samples import Questions
 
 THRESHOLD = 1.05
-"""Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's,
-beyond what chance explains."""
+"""Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's."""
 _OUTSIDE = 0.10
 """Share of runs that a 90% interval leaves outside."""
 _CERTAINTY = 0.99
@@ -84,7 +82,7 @@ def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
     problems = [
         f"its squared error is {_mse(ours) / _mse(other):.2f} times that of {rival}"
         for rival, (ours, other) in rivals.items()
-        if _is_worse(ours, other)
+        if _mse(ours) > THRESHOLD * _mse(other)
     ]
     return Comparison(
         len(own),
@@ -94,7 +92,7 @@ def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
         _mape(alone),
         float(np.sqrt(_mse(alone))),
         not problems,
-        f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed, or what chance explains)"
+        f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed)"
         if problems
         else f"not worse than {' and '.join(rivals)}",
     )
@@ -151,7 +149,7 @@ def _answers(
 ) -> Iterator[tuple[float, float, float]]:
     """Log seconds with their interval of configurations, from their runs on the model's reference machine.
 
-    NaN where they did not run there.
+    NaN where they did not run there, or the model was made of other features.
     """
     found = np.full((3, len(rows)), np.nan)
     if view.source in samples.machines and len(rows):
@@ -167,7 +165,7 @@ def _answers(
             samples.log_seconds[source, asked],
         )
         if samples.counter_names != model.samples.counter_names:
-            raise BadInputError("the champion was made of other features: run 'perf-assets adapt' to replace it")
+            return zip(*found.tolist(), strict=True)
         if len(asked):
             found[:, ran] = model.predict(questions)
     return zip(*found.tolist(), strict=True)
@@ -183,13 +181,6 @@ def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indice
     known = np.array([then.get(configuration, np.nan) for configuration in samples.configurations])
     is_same = np.abs(now - known) < _SAME
     return np.flatnonzero(np.isfinite(now) & ~samples.is_benchmark & ~is_same)
-
-
-def _is_worse(own: Floats, other: Floats) -> bool:
-    """Whether squared errors are larger by more than the threshold, and by more than the standard error."""
-    difference = own**2 - other**2
-    error = difference.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.inf
-    return bool(_mse(own) > THRESHOLD * _mse(other) and difference.mean() > error)
 
 
 def _mse(errors: Floats) -> float:

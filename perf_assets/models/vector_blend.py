@@ -14,7 +14,6 @@ from perf_assets.features.vectors import SLOWEST, VectorSamples, relative
 from perf_assets.models import archive
 from perf_assets.models.vector_methods import (
     COMPONENTS,
-    MAJORITY,
     VectorPredictor,
     fit_method,
     load_method,
@@ -22,7 +21,6 @@ from perf_assets.models.vector_methods import (
 )
 from perf_assets.models.vector_scores import same_orders
 
-_RANKED_BY = (*COMPONENTS, MAJORITY)
 Progress = Callable[[str], None]
 _FOLDS = 3
 _APPLICATION_FOLDS = 2
@@ -70,7 +68,7 @@ class VectorBlend:
     weights: Mapping[str, float]
     """For times: smallest squared error of relative times."""
     order_weights: Mapping[str, float]
-    """For the ranking: most held-out rows in the right order. The majority order has a say in it."""
+    """For the ranking: most held-out rows in the right order; the same as for times where an application is new."""
     held_out: HeldOut
 
     def predict(self, samples: VectorSamples) -> Floats:
@@ -149,16 +147,17 @@ def fit_blend(
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
         train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
-        parts.append({name: fit_method(name, train, seed).predict(tested) for name in _RANKED_BY})
+        parts.append({name: fit_method(name, train, seed).predict(tested) for name in COMPONENTS})
         truths.append(tested.targets)
         progress(f"held-out part {number} of {len(folds)} predicted")
-    found = {name: np.vstack([part[name] for part in parts]) for name in _RANKED_BY}
+    found = {name: np.vstack([part[name] for part in parts]) for name in COMPONENTS}
     true = np.vstack(truths)
-    weights = choose_weights({name: found[name] for name in COMPONENTS}, true, _squared_error)
-    order_weights = choose_weights(found, true, _wrong_orders)
+    weights = choose_weights(found, true, _squared_error)
+    # Orders of few held-out applications say little about those of another one: there the times decide.
+    order_weights = choose_weights(found, true, _wrong_orders) if unseen is None else weights
     models = {
         name: (fitted or {}).get(name) or fit_method(name, samples, seed)
-        for name in _RANKED_BY
+        for name in COMPONENTS
         if name in weights or name in order_weights
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]

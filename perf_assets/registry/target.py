@@ -12,7 +12,7 @@ from perf_assets.models.adapted import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.target_inputs import signature
 from perf_assets.registry.target_questions import example_questions
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, tags_of, versions
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
 FORMULAS = "counters.json"
 INPUTS = "inputs_digest"
@@ -108,12 +108,8 @@ def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:
 
 
 def made_of(machine: str, inputs_digest: str) -> int | None:
-    """The version in use, or tried and not promoted, that was made of these inputs."""
-    name = registered_name(machine)
-    for number in versions(name).values():
-        if tags_of(name, number).get(INPUTS) == inputs_digest:
-            return number
-    return None
+    """The newest version that was made of these inputs, whatever became of it."""
+    return max(versions_with(registered_name(machine), INPUTS, inputs_digest), default=None)
 
 
 def _severity(adapted: AdaptedTarget) -> str:

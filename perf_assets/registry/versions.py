@@ -85,6 +85,18 @@ def created_at(name: str, version: int) -> datetime:
     return datetime.fromtimestamp(open_store().get_model_version(name, str(version)).creation_timestamp / 1000, UTC)
 
 
+def versions_with(name: str, tag: str, value: str) -> list[int]:
+    """Versions that have a tag of this value."""
+    found = open_store().search_model_versions(f"name = '{name}'")
+    return [int(version.version) for version in found if version.tags.get(tag) == value]
+
+
+def replaced_by(name: str, version: int) -> int | None:
+    """The version that was champion before this one; None where there was none."""
+    before = tags_of(name, version).get(_REPLACED)
+    return int(before) if before else None
+
+
 def tags_of(name: str, version: int) -> dict[str, str]:
     """What a version was made of."""
     return dict(open_store().get_model_version(name, str(version)).tags)
@@ -127,14 +139,16 @@ def roll_back(name: str) -> tuple[int, int]:
     now = versions(name).get(CHAMPION)
     if now is None:
         raise BadInputError(f"{name} has no champion: see 'perf-assets models'")
-    before = tags_of(name, now).get(_REPLACED)
-    if not before:
+    before = replaced_by(name, now)
+    if before is None:
         raise BadInputError(f"{name} version {now} replaced no other: name one with 'perf-assets promote'")
     client = open_store()
     # As a challenger it is known as tried: the same data is not adapted to and promoted again.
     client.set_registered_model_alias(name, CHALLENGER, str(now))
-    client.set_registered_model_alias(name, CHAMPION, before)
-    return int(before), now
+    client.set_registered_model_alias(name, CHAMPION, str(before))
+    # Or going back again and again would go round in a circle.
+    client.delete_model_version_tag(name, str(now), _REPLACED)
+    return before, now
 
 
 def _described(client: MlflowClient, version: ModelVersion, aliases: dict[str, int]) -> Registered:

@@ -110,10 +110,11 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
         axes.scatter([places[s] for s in here["shots"]], 100 * here["mape_ratio"], 10, color=colour, alpha=0.35)
         axes.set_xticks(range(len(medians)), [str(shots) for shots in medians.index])
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        formatted(FuncFormatter(lambda value, _: f"{value:g}%"))
     axes.set_xlabel("runs on the new machine (shots)")
     axes.set_ylabel("MAPE of its relative time")
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     _plain(axes)
     return _written(figure, target)
 

@@ -48,8 +48,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, superseded = (path.with_name(f".{path.name}.{ending}") for ending in ("tmp", "old"))
-    if superseded.exists() and not path.exists():
-        superseded.rename(path)
+    put_back(path)
     shutil.rmtree(temporary, ignore_errors=True)
     shutil.rmtree(superseded, ignore_errors=True)
     temporary.mkdir()
@@ -63,6 +62,13 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             superseded.rename(path)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(superseded, ignore_errors=True)
+
+
+def put_back(path: Path) -> None:
+    """Undo what a process killed between the two renames of `replacing_folder` left."""
+    superseded = path.with_name(f".{path.name}.old")
+    if superseded.exists() and not path.exists():
+        superseded.rename(path)
 
 
 def publish(temporary: Path, path: Path) -> None:

@@ -1,6 +1,8 @@
 """The tables that the source models were trained on, frozen: target models start from them until the next training."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
-from perf_assets.storage.files import exclusive, replacing_folder, sha256_of
+from perf_assets.storage.files import exclusive, put_back, replacing_folder, sha256_of
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
@@ -32,10 +34,7 @@ class SourcePool:
 
 def freeze(lake: Lake, tables: dict[str, "pd.DataFrame"], provenance: dict[str, str]) -> None:
     """Replace the pool."""
-    with (
-        exclusive(lake.locks / "source-pool.lock", "the pool of source data", _WAIT_SECONDS),
-        replacing_folder(lake.models / _FOLDER) as folder,
-    ):
+    with _alone(lake), replacing_folder(lake.models / _FOLDER) as folder:
         for name, rows in tables.items():
             pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"{name}.parquet")
         (folder / _DESCRIPTION).write_text(json.dumps(provenance))
@@ -44,9 +43,17 @@ def freeze(lake: Lake, tables: dict[str, "pd.DataFrame"], provenance: dict[str, 
 def frozen(lake: Lake) -> SourcePool:
     """The pool; refuses where nothing was trained yet."""
     folder = lake.models / _FOLDER
-    if not (folder / _DESCRIPTION).is_file():
-        raise BadInputError("there are no source models yet to start from: run 'perf-assets train'")
-    files = sorted(folder.glob("*.parquet"))
-    tables: dict[str, pd.DataFrame] = {file.stem: pq.read_table(file).to_pandas() for file in files}
-    digest = digest_of("".join(sha256_of(file) for file in files).encode())
-    return SourcePool(tables, digest, json.loads((folder / _DESCRIPTION).read_text()))
+    with _alone(lake):
+        put_back(folder)
+        if not (folder / _DESCRIPTION).is_file():
+            raise BadInputError("there are no source models yet to start from: run 'perf-assets train'")
+        files = sorted(folder.glob("*.parquet"))
+        tables: dict[str, pd.DataFrame] = {file.stem: pq.read_table(file).to_pandas() for file in files}
+        digest = digest_of("".join(sha256_of(file) for file in files).encode())
+        return SourcePool(tables, digest, json.loads((folder / _DESCRIPTION).read_text()))
+
+
+@contextmanager
+def _alone(lake: Lake) -> Iterator[None]:
+    with exclusive(lake.locks / "source-pool.lock", "the pool of source data", _WAIT_SECONDS):
+        yield

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake
@@ -30,6 +31,13 @@ def land_perf_stat(lake: Lake, machine: str, name: str, instructions: int, runni
 def spoil(landing: Landing) -> None:
     """Cut a landed file short."""
     (landing.bundle.directory / "perf_stat.csv").write_text("#")
+
+
+@pytest.fixture(autouse=True)
+def _no_state_of_other_instances() -> Iterator[None]:
+    """Runs leave Dagster with the state storage of their instance, which is gone after the test."""
+    with set_defs_state_storage(None):
+        yield
 
 
 @pytest.fixture

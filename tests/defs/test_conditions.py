@@ -114,7 +114,9 @@ def test_a_new_machine_trains_no_source_models(fleet: Fleet) -> None:
 
 
 def test_a_blocking_check_that_fails_holds_up_its_machine_only(fleet: Fleet) -> None:
+    fleet.made([FEATURES.name], "ruby")
     fleet.checked(FEATURES.name, "ruby", passed=False)
+    assert "ruby" not in {machine for machines in fleet.asked_for().values() for machine in machines}
     fleet.made([WITH_AMM])
     assert fleet.asked_for()[ADAPTED] == {"quartz"}
     fleet.checked(FEATURES.name, "ruby", passed=True)

@@ -82,6 +82,6 @@ def test_a_lake_that_cannot_be_locked_is_said(
     lake.locks.write_text("not a folder")
     succeeded, told = refresh(instance, lake_resource)
     assert not succeeded
-    assert "the landing sensor tries again" in told
+    assert "what a landing started is tried again by itself" in told
     lake.locks.unlink()
     assert refresh(instance, lake_resource) == (True, "")

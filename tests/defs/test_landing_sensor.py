@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from dagster._core.events import EngineEventData
 from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.defs import landing
+from perf_assets.defs.dead_runs import PROCESS_TAG
 from perf_assets.defs.jobs import refresh_machine_job
 from perf_assets.defs.landing import landing_sensor
 from perf_assets.defs.partitions import machines
@@ -201,6 +203,28 @@ def test_a_run_whose_process_is_gone_is_ended_and_asked_for_again(
     later = time.time() + 1000
     monkeypatch.setattr(landing, "time", SimpleNamespace(time=lambda: later))
     assert requested(tick()) == ["quartz"]
+
+
+def test_a_run_that_is_executed_again_is_not_taken_for_the_dead_one_before_it(
+    tick, lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    """Dagster copies the tags of a run, also the one that names its process."""
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    before = create_run_for_test(instance, job_name="adapt_machine_job")
+    run = create_run_for_test(
+        instance,
+        job_name="adapt_machine_job",
+        tags={PROCESS_TAG: f"{socket.gethostname()}:{gone.pid}:1.00"},
+        parent_run_id=before.run_id,
+        root_run_id=before.run_id,
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    instance.report_engine_event("started", run, EngineEventData.in_process(os.getpid()))
+    tick()
+    alive = instance.get_run_by_id(run.run_id)
+    assert alive is not None
+    assert alive.status == dg.DagsterRunStatus.STARTED
 
 
 def test_strays_are_written_down_and_do_not_stop_the_others(tick, lake: Lake) -> None:

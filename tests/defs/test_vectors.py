@@ -29,7 +29,6 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         patch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
         patch.setattr(vector_blend, "COMPONENTS", FEW)
-        patch.setattr(vector_blend, "_RANKED_BY", (*FEW, "majority"))
         usual = vector_evaluation.evaluate_vectors.__defaults__
         assert usual is not None
         fewer = (1, (*FEW, "majority", "best"), ("sample",), *usual[3:])

@@ -9,7 +9,7 @@ import pytest
 
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat
-from tests.integration.conftest import Installation, Up, wait_for
+from tests.integration.conftest import Installation, Up, running, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -130,6 +130,7 @@ def test_all_of_it_killed_the_next_start_goes_on(installation: Installation, up:
     for process in family:
         process.kill()
     up.process.wait(30)
-    done = installation.run("ingest", "--json")
-    assert done.returncode == 0, done.stderr
-    assert rows(installation, "quartz") == MANY
+    with running(installation) as again:
+        wait_for(lambda: is_done(again, installation, "quartz", MANY), "a run after the next start", PATIENCE)
+        statuses = [run["status"] for run in runs_of(again, "quartz")]
+        assert statuses[-1] == "FAILURE", "the run of the dead process was ended"

@@ -80,6 +80,9 @@ def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "
     see(tab, "errors_beside_baselines")
     see(tab, f"perf-target-{adapted} version")
     shoot("target_partition")
+    tab.get_by_text("[Show Markdown]").first.click()
+    playwright.expect(tab.get_by_alt_text("errors on held-out runs")).to_be_visible(timeout=PATIENCE)
+    shoot("target_picture")
     tab.goto(f"{live.dagster}/assets/model_target__adapted?view=checks")
     see(tab, "not_worse")
     see(tab, "champion_holds")
@@ -90,7 +93,7 @@ def test_the_sensor_shows_its_ticks(live: Up, adapted: str, tab: "playwright.Pag
     tab.goto(f"{live.dagster}/locations/perf_assets.definitions/sensors/landing_sensor")
     see(tab, "Running")
     see(tab, "refresh_machine")
-    see(tab, "1 requested")
+    see(tab, "runs requested")
     shoot("sensor")
 
 

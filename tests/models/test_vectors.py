@@ -18,6 +18,7 @@ from perf_assets.features.vectors import (
     relative,
     vector_table,
 )
+from perf_assets.models import vector_blend, vector_growth, vector_methods
 from perf_assets.models.sigma_vae import SigmaVae, soft_clip
 from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
 from perf_assets.models.vector_blend import choose_weights, clearness
@@ -35,8 +36,8 @@ SMALL = VaeDnnSettings(
     dnn_hidden=64,
     calibration_epochs=3,
     ramp_epochs=6,
-    joint_epochs=40,
-    most_dnn_epochs=40,
+    joint_epochs=25,
+    most_dnn_epochs=25,
     patience=20,
 )
 
@@ -53,6 +54,9 @@ def samples() -> VectorSamples:
 def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     monkeypatch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
+    monkeypatch.setattr(vector_blend, "COMPONENTS", ("vae_dnn", "random_forest"))
+    monkeypatch.setattr(vector_methods, "_TREES", 20)
+    monkeypatch.setattr(vector_growth, "_TREES", 20)
 
 
 def test_a_sample_is_a_run_with_its_own_time_and_the_numbers_of_its_key(samples: VectorSamples) -> None:

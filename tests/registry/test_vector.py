@@ -34,7 +34,6 @@ def test_it_is_registered_and_answers(samples: VectorSamples, tmp_path: Path, mo
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(vector_blend, "COMPONENTS", ("xgboost", "random_forest"))
-    monkeypatch.setattr(vector_blend, "_RANKED_BY", ("xgboost", "random_forest", "majority"))
     register_vector(train_vector(samples, "max", 0), samples, {"manifests_digest": "abc"})
     assert versions(NAME) == {"champion": 1}
     served = load(NAME, "champion")
