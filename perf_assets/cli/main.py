@@ -21,6 +21,7 @@ _COMMANDS = {
     "adapt": "Fit, score and register the target model of each machine.",
     "predict": "Say how long runs take on another machine.",
     "observe": "Hand measured runs to the model in use.",
+    "reference": "Write predicted reference values of a machine, for acceptance tests.",
     "serve": "Answer predictions over HTTP.",
     "models": "List registered models, their aliases and where they come from.",
     "promote": "Let a version of a registered model be the champion.",

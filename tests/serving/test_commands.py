@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
@@ -137,3 +138,29 @@ def test_serving_refuses_what_is_unsafe(lake: Lake, tmp_path: Path) -> None:
     assert "cannot be read" in refused("serve", "--token-file", str(tmp_path / "none"))
     (tmp_path / "token").write_text("\n")
     assert "must hold one word" in refused("serve", "--token-file", str(tmp_path / "token"))
+
+
+def test_reference_values_are_predictions_with_tolerances(
+    fleet: Fleet, lake: Lake, table: Path, tmp_path: Path
+) -> None:
+    run("land", str(table), "--machine", fleet.reference, "--kind", "samples", "--target", "wall_seconds")
+    ingest_machine(lake, fleet.reference, read_bundle)
+    warehouse = Warehouse(lake, deriving([]))
+    warehouse.load_machine(fleet.reference)
+    warehouse.derive_machine(fleet.reference)
+    done = run("predict", "--from", fleet.reference, "--to", MACHINE, "--json")
+    predicted = {answer["args"]: answer for answer in json.loads(done.stdout)["predictions"]}
+    out = tmp_path / "references.yaml"
+    assert run("reference", MACHINE, "--out", str(out)).exit_code == 0
+    found = yaml.safe_load(out.read_text())
+    assert "not measured there" in out.read_text()
+    assert {test["args"] for test in found["tests"]} == set(predicted)
+    for test in found["tests"]:
+        value, lower, upper, unit = test["reference"][f"{MACHINE}:*"]["elapsed_seconds"]
+        answer = predicted[test["args"]]
+        assert unit == "s"
+        assert value == pytest.approx(answer["predicted_seconds"], rel=1e-3)
+        assert value * (1 + lower) == pytest.approx(answer["lower_seconds"], rel=2e-3)
+        assert value * (1 + upper) == pytest.approx(answer["upper_seconds"], rel=2e-3)
+    assert json.loads(run("reference", MACHINE, "--json").stdout)["tests"] == found["tests"]
+    assert "nowhere" in refused("reference", "nowhere")
