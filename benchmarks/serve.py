@@ -187,6 +187,8 @@ def main() -> None:
         print(f"perf-assets serve: {own}")
         port = free_port()
         uri = f"models:/perf-target-{TARGET}@champion"
+        # MLflow starts its server by name.
+        os.environ["PATH"] = os.pathsep.join([str(program), os.environ.get("PATH", "")])
         command = [str(program / "mlflow"), "models", "serve", "-m", uri, "--env-manager", "local", "-p", str(port)]
         theirs = measured(command, port, "/ping", "/invocations", [{"dataframe_records": [row]} for row in rows])
         print(f"mlflow models serve: {theirs}")

@@ -32,7 +32,7 @@ from perf_assets.defs.partitions import machines as machines_partitions
 _OF_WHAT_WAS_GIVEN = {
     BadInputError.__name__,
     *(kind.__name__ for kind in BadInputError.__subclasses__()),
-    dg.DagsterAssetCheckFailedError.__name__,
+    "DagsterAssetCheckFailedError",
 }
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -172,7 +172,7 @@ def a_locked_registry_is_said_and_the_next_run_succeeds(lake: Lake, instance: dg
     assert "the MLflow database is locked" in str(failure.user_failure_data.description)
     assert versions("perf-target-dane") == before
     assert refresh(instance, lake).success
-    assert versions("perf-target-dane")["champion"] > before["champion"]
+    assert max(versions("perf-target-dane").values()) > before["champion"]
 
 
 def slow_runs_are_drift(lake: Lake, instance: dg.DagsterInstance) -> None:

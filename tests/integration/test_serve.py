@@ -119,7 +119,9 @@ def _from_mlflow(rows: list[dict[str, Any]], environment: dict[str, str]) -> lis
     program = Path(sys.executable).with_name("mlflow")
     uri = f"models:/{NAME}@champion"
     command = [str(program), "models", "serve", "-m", uri, "--env-manager", "local", "-p", str(port)]
-    with started(command, environment) as server:
+    # MLflow starts its server by name.
+    path = os.pathsep.join([str(program.parent), environment.get("PATH", "")])
+    with started(command, environment | {"PATH": path}) as server:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and server.poll() is None:
             try:
