@@ -167,7 +167,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def live(trained: Installation) -> Iterator[Up]:
     """`perf-assets up` on the small fleet."""
     with running(trained) as started:
