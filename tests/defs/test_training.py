@@ -183,7 +183,7 @@ def slow_runs_are_drift(lake: Lake, instance: dg.DagsterInstance) -> None:
     assert last["outside_count"] > last["allowed_count"]
     assert "Drift: new runs contradicted" in (lake.reports / "machine-dane.html").read_text()
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key(
-        [dg.AssetCheckKey(dg.AssetKey(ADAPTED), "champion_holds")], partition="dane"
+        [dg.AssetCheckKey(dg.AssetKey(ADAPTED), "champion_holds")]
     )
     (record,) = records.values()
     assert record.status.value == "FAILED"
