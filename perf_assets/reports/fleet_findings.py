@@ -187,7 +187,7 @@ def _errors(facts: FleetFacts) -> list[Finding]:
     details += [f"{unjudged} could not be judged for want of runs"] if with_champion > len(judged) else []
     return [
         Finding(
-            "Better than the best model of the same runs alone (target-only), on held-out runs: "
+            "Not worse than the best model of the same runs alone (target-only), on held-out runs: "
             f"{len(judged) - len(beaten)} of {_counted(len(judged), 'champion')}.",
             _sentence(details),
         )
@@ -199,10 +199,10 @@ def _is_judged(champion: Champion) -> bool:
 
 
 def _is_beaten(champion: Champion | None) -> bool:
-    """Whether the runs alone predict at least as well."""
+    """Whether the runs alone predict better; equal is the model of the runs alone itself, where that was chosen."""
     if champion is None or champion.mape is None or champion.target_only_mape is None:
         return False
-    return champion.mape >= champion.target_only_mape
+    return champion.mape > champion.target_only_mape
 
 
 def _names(found: list[MachineState]) -> str:
