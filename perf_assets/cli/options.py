@@ -32,3 +32,13 @@ def run_options(function: Function) -> Function:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+reference_option: Callable[[Function], Function] = click.option(
+    "--relative-to",
+    "reference",
+    default="max",
+    show_default=True,
+    metavar="min|max|NAME",
+    help="Machine that times are relative to: the fastest, the slowest, or one by name.",
+)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from perf_assets.cli.options import json_option
+from perf_assets.cli.options import json_option, reference_option
 from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.cli.tables import check_pattern, read_machine_tables, split_names
 
@@ -17,14 +17,7 @@ _PROTOCOLS = {"sample": "80/20 by configuration", "app": "unseen application (ea
 @click.option("--app-column", required=True, metavar="C", help="Column with the application.")
 @click.option("--time-column", required=True, metavar="C", help="Column with the run time.")
 @click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
-@click.option(
-    "--relative-to",
-    "reference",
-    default="max",
-    show_default=True,
-    metavar="min|max|NAME",
-    help="Machine that times are relative to: the fastest, the slowest, or one by name.",
-)
+@reference_option
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Repetitions.")
 @click.option("--methods", metavar="A,B,...", help="Only these methods.")
 @click.option("--figures", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Draw pictures there.")

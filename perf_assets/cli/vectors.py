@@ -2,22 +2,15 @@
 
 import click
 
-from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.cli.options import json_option, reference_option
+from perf_assets.cli.output import print_json, print_table, say, say_stage
 from perf_assets.storage.lake import Lake
 
 _SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "regret_ratio": "regret"}
 
 
 @click.command()
-@click.option(
-    "--relative-to",
-    "reference",
-    default="max",
-    show_default=True,
-    metavar="min|max|NAME",
-    help="Machine that times are relative to: the fastest, the slowest, or one by name.",
-)
+@reference_option
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random.")
 @click.option(
     "--evaluate", "seeds", type=click.IntRange(0, 100), default=0, metavar="N", help="Score all methods too, N seeds."
@@ -29,11 +22,10 @@ def command(reference: str, seed: int, seeds: int, as_json: bool) -> None:
     Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and draws pictures.
     """
     from perf_assets.defs.runs import make_vectors
-
-    make_vectors(reference, seed, seeds, lambda title: say(f"== {title}"))
     from perf_assets.registry.vector import ALIAS, NAME
     from perf_assets.registry.versions import versions
 
+    make_vectors(reference, seed, seeds, say_stage)
     version = versions(NAME)[ALIAS]
     scores = _scores() if seeds else []
     if as_json:
