@@ -10,31 +10,25 @@ minute; an argument is the number of seeds (3).
 """
 
 import json
-import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from paired_gpus import paired_gpus
 
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Indices, PairedSamples
-from perf_assets.features.pairing import Roles, pair_tables
 from perf_assets.models.online import OnlineCorrection, RunsAsSeen
 from perf_assets.models.paired_adaptation import fit_correction
 from perf_assets.models.stored_samples import Questions
 
 SHOTS, JOBS, TEST = 10, (10, 30, 100), 300
 SOURCES = ("Tesla-K40", "GTX-680")
-NOT_COUNTERS = r"^(unnamed_0|AppId|Device|Context|Stream|Kernel|l1_cache_used)$"
-KEY = ("AppName", "Input.Size", "Block.X", "Block.Y")
-ROLES = Roles(KEY, "AppName", "Duration", ("vectorAdd", "matrix_sum_normal"), (NOT_COUNTERS,))
 
 
 def main(seeds: int) -> None:
     """Print each pair, and the JSON line."""
-    samples, found = _samples(), []
+    samples, found = paired_gpus(), []
     sources = [samples.machines.index(name) for name in SOURCES if name in samples.machines]
     for source in sources:
         for target in (machine for machine in range(len(samples.machines)) if machine != source):
@@ -43,15 +37,6 @@ def main(seeds: int) -> None:
             shown = ", ".join(f"{name} {np.mean([row[name] for row in rows]):.3f}" for name in rows[0])
             print(f"{samples.machines[source]} -> {samples.machines[target]}: {shown}", flush=True)
     print(json.dumps({name: round(float(np.median([row[name] for row in found])), 4) for name in found[0]}))
-
-
-def _samples() -> PairedSamples:
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "nvprof_gpus"
-    files = sorted(folder.glob("*.csv"))
-    if not files:
-        sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
-    return pair_tables({file.stem: pd.read_csv(file, low_memory=False) for file in files}, ROLES)
 
 
 def _scores(samples: PairedSamples, source: int, target: int, seed: int) -> dict[str, float]:

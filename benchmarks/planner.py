@@ -11,30 +11,24 @@ Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes some minutes; an argum
 """
 
 import json
-import os
 import sys
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from paired_gpus import paired_gpus
 
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Indices, PairedSamples
-from perf_assets.features.pairing import Roles, pair_tables
 from perf_assets.models.paired_adaptation import PairedAdaptation, PairedModel, Prior, PriorParts, attention_prior
 from perf_assets.models.planner import plan
 
 COUNTS = np.arange(0, 51, 5)
 REFERENCES = (10, 20, 30)
 WON = 0.30
-NOT_COUNTERS = r"^(unnamed_0|AppId|Device|Context|Stream|Kernel|l1_cache_used)$"
-KEY = ("AppName", "Input.Size", "Block.X", "Block.Y")
-ROLES = Roles(KEY, "AppName", "Duration", ("vectorAdd", "matrix_sum_normal"), (NOT_COUNTERS,))
 
 
 def main(seeds: int) -> None:
     """Print what every pair saves, and the JSON line."""
-    samples, parts = _samples(), PriorParts(0)
+    samples, parts = paired_gpus(), PriorParts(0)
     saved: list[float] = []
     for target in range(len(samples.machines)):
         prior = attention_prior(samples, target, 0, parts)
@@ -51,15 +45,6 @@ def main(seeds: int) -> None:
             print(f"{names:26s} shots: random / planned error  {shown}; saved {saved[-1]:.0%}", flush=True)
     won = float(np.mean(np.array(saved) >= WON))
     print(json.dumps({"shots_saved_median": round(float(np.median(saved)), 3), "pairs_won_share": round(won, 3)}))
-
-
-def _samples() -> PairedSamples:
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "nvprof_gpus"
-    files = sorted(folder.glob("*.csv"))
-    if not files:
-        sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
-    return pair_tables({file.stem: pd.read_csv(file, low_memory=False) for file in files}, ROLES)
 
 
 def _curves(samples: PairedSamples, source: int, target: int, seed: int, prior: Prior) -> tuple[Floats, Floats]:
