@@ -15,7 +15,7 @@ from perf_assets.storage.results import store
 
 VECTOR = "model_vector__relative"
 _INPUTS = [VECTOR_FEATURES_TABLE.name, TIMINGS.name, SPECS.name]
-_RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc")
+_RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc", "coverage", "stated_order")
 _SHOWN = ["r2", "r2_per_machine", *(f"{name}_ratio" for name in _RATIOS)]
 
 
