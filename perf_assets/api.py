@@ -95,21 +95,24 @@ class OpenLake:
         *,
         prices: Mapping[str, float] | None = None,
         watts: Mapping[str, float] | None = None,
+        without_gpus: Sequence[str] = (),
         with_measured: bool = True,
     ) -> "Compared":
         """Time and cost of a portfolio of applications on machines, with 90% intervals; see docs/compare.md.
 
         Applications may have weights: shares of today's machine time, in any unit. `baseline` is the machine that
         they run on today, by default the one that models start from; `prices` are of a node-hour, `watts` of a node,
-        by machine. Runs that were measured on a machine count instead of predictions, unless told otherwise.
+        by machine. Applications `without_gpus` do not use them, others do as their runs did. Runs that were measured
+        on a machine count instead of predictions, unless told otherwise.
         """
         from perf_assets.serving.answers import Compared
         from perf_assets.serving.compare import Comparer, Costs
+        from perf_assets.serving.portfolio import Portfolio
 
         weights = apps if isinstance(apps, Mapping) else dict.fromkeys(apps, 1.0)
         if len(weights) != len(apps):
             raise BadInputError("an application is named twice")
-        comparer = Comparer(self._predictor, weights, baseline)
+        comparer = Comparer(self._predictor, Portfolio(self._lake, weights, without_gpus), baseline)
         costs = Costs(prices or {}, watts or {})
         return Compared(comparer.compare(machines, costs, with_measured=with_measured))
 

@@ -24,6 +24,7 @@ _PAGE, _JSON, _CSV = ".html", ".json", ".csv"
 @click.option("--from", "baseline", metavar="MACHINE", help="Machine of today. [that which models start from]")
 @click.option("--price", "prices", multiple=True, metavar="MACHINE=PRICE", help="Of a node-hour; for each machine.")
 @click.option("--power", "watts", multiple=True, metavar="MACHINE=WATTS", help="Of a node; for each machine.")
+@click.option("--no-gpus", "without_gpus", multiple=True, metavar="APP", help="It does not use GPUs; may be repeated.")
 @click.option("--predicted", "is_predicted", is_flag=True, help="Predict also runs that were measured on a machine.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
@@ -34,6 +35,7 @@ def command(
     baseline: str | None,
     prices: tuple[str, ...],
     watts: tuple[str, ...],
+    without_gpus: tuple[str, ...],
     is_predicted: bool,
     as_json: bool,
     as_csv: bool,
@@ -49,8 +51,8 @@ def command(
 
     if as_json and as_csv:
         raise BadInputError("--json and --csv exclude each other: choose one")
-    if out is not None and out.suffix not in (_PAGE, _JSON, _CSV):
-        raise BadInputError(f"--out {out}: must end with {_PAGE}, {_JSON} or {_CSV}")
+    if out is not None:
+        _check(out)
     names = [name.strip() for name in machines.split(",") if name.strip()]
     for machine in (*names, *([baseline] if baseline else [])):
         check_machine(machine)
@@ -60,6 +62,7 @@ def command(
         baseline,
         prices=_numbers("--price", prices),
         watts=_numbers("--power", watts),
+        without_gpus=without_gpus,
         with_measured=not is_predicted,
     )
     if out is not None:
@@ -125,6 +128,13 @@ def _print(found: "Compared") -> None:
             say(f"warning: {one.machine}: {warning}")
 
 
+def _check(out: Path) -> None:
+    if out.suffix not in (_PAGE, _JSON, _CSV):
+        raise BadInputError(f"--out {out}: must end with {_PAGE}, {_JSON} or {_CSV}")
+    if not out.absolute().parent.is_dir():
+        raise BadInputError(f"{out.parent} does not exist: make the folder first")
+
+
 def _write(out: Path, comparison: Comparison) -> None:
     """Whole or not at all."""
     import json
@@ -133,8 +143,6 @@ def _write(out: Path, comparison: Comparison) -> None:
     from perf_assets.reports.compare_page import compare_page
     from perf_assets.storage.files import write_bytes
 
-    if not out.absolute().parent.is_dir():
-        raise BadInputError(f"{out.parent} does not exist: make the folder first")
     if out.suffix == _PAGE:
         text = compare_page(comparison, datetime.now(UTC))
     elif out.suffix == _JSON:

@@ -88,7 +88,7 @@ def _axis(axes: Axes, low: float, high: float) -> None:
         axes.set_xlim(0, 1.08 * high)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
     axes.tick_params("x", labelsize=8)
-    axes.tick_params("y", length=0)
+    axes.tick_params("y", length=0, labelsize=9)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

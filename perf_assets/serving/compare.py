@@ -24,7 +24,7 @@ from perf_assets.registry.source import NAME as SOURCE_MODELS
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.asked import Run
 from perf_assets.serving.portfolio import Configuration, Portfolio
-from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.predictor import FEW_SHOTS, Predictor
 from perf_assets.serving.reading import stored_runs
 
 _WATTS_A_KILOWATT = 1000.0
@@ -74,9 +74,9 @@ class _Answers:
 class Comparer:
     """Compares machines for one portfolio."""
 
-    def __init__(self, predictor: Predictor, weights: Mapping[str, float], baseline: str | None) -> None:
+    def __init__(self, predictor: Predictor, portfolio: Portfolio, baseline: str | None) -> None:
         self._predictor = predictor
-        self._portfolio = Portfolio(predictor.lake, weights)
+        self._portfolio = portfolio
         self._asked_baseline = baseline
         self._stored: dict[str, dict[Configuration, Run]] = {}
 
@@ -216,6 +216,7 @@ class Comparer:
         self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: _Answers
     ) -> ComparedMachine:
         told = [answers.by_configuration[key] for key in shared]
+        evidence = _evidence(told)
         return ComparedMachine(
             measures[by][machine].place,
             machine,
@@ -223,10 +224,19 @@ class Comparer:
             measures["node_hours"][machine],
             measures["energy_kwh"][machine] if "energy_kwh" in measures else None,
             measures["price"][machine] if "price" in measures else None,
-            _evidence(told),
+            evidence,
             machine in self._portfolio.simulated,
-            (*self._placement_warnings(machine, shared), *_warnings(told)),
+            (
+                *self._placement_warnings(machine, shared),
+                *(self._champion_warnings(machine) if evidence.champion else ()),
+                *_warnings(told),
+            ),
         )
+
+    def _champion_warnings(self, machine: str) -> list[str]:
+        shots = self._predictor.models.champion(machine).shots
+        few = f"its champion was made of {shots} runs of {machine}: its intervals may be too narrow"
+        return [few] if shots < FEW_SHOTS else []
 
     def _placement_warnings(self, machine: str, shared: Sequence[Configuration]) -> list[str]:
         sheet = self._portfolio.sheets.get(machine)
@@ -234,7 +244,7 @@ class Comparer:
             return [f"{machine} has no data sheet: nodes are those that other machines needed"]
         ran = self._portfolio.runs.get(machine, {})
         never = [
-            key for key in shared if key not in ran and not sheet.holds(*key[2:], self._portfolio.nodes(machine, key))
+            key for key in shared if key not in ran and not sheet.holds(key[3], self._portfolio.nodes(machine, key))
         ]
         return [f"{len(never)} of {len(shared)} configurations do not fit there"] if never else []
 

@@ -1,7 +1,7 @@
 """The work of a centre: applications with their weights, and their configurations as the warehouse knows them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,9 @@ _RUNS_QUERY = f"""
     WHERE wall_seconds IS NOT NULL AND list_contains($apps, app) ORDER BY ALL
 """
 _APPS_QUERY = f"SELECT DISTINCT app FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL ORDER BY app"
+_GPUS_QUERY = f"""
+    SELECT machine FROM {SPECS.name} WHERE gpu_count > 0 UNION SELECT machine FROM {FEATURES.name} WHERE gpus > 0
+"""
 _SHEETS_QUERY = f"""
     SELECT machine, cpu_sockets * cpu_cores_per_socket AS cores, coalesce(gpu_count, 0) AS gpus,
         network_latency_seconds IS NOT NULL AS has_network FROM {SPECS.name}
@@ -50,7 +53,7 @@ class Sheet:
         on_cores = math.ceil(ranks / max(self.cores // threads, 1))
         return max(on_cores, math.ceil(ranks / self.gpus)) if uses_gpus and self.gpus else on_cores
 
-    def holds(self, ranks: int, threads: int, nodes: int) -> bool:
+    def holds(self, threads: int, nodes: int) -> bool:
         """Whether such a run can be made at all."""
         return threads <= self.cores and (nodes == 1 or self.has_network)
 
@@ -66,19 +69,19 @@ class MeasuredRun:
 class Portfolio:
     """Applications with shares of today's machine time, and where they ran."""
 
-    def __init__(self, lake: Lake, weights: Mapping[str, float]) -> None:
+    def __init__(self, lake: Lake, weights: Mapping[str, float], without_gpus: Collection[str] = ()) -> None:
         self._warehouse = Warehouse(lake)
         self.weights = _shares(weights)
-        self._check_known()
+        self._check_known(without_gpus)
         found = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
         self.runs: dict[str, dict[Configuration, MeasuredRun]] = {}
         """By machine."""
         for machine, *key, nodes, _, seconds in found.itertuples(index=False, name=None):
             run = MeasuredRun(seconds, None if pd.isna(nodes) else int(nodes))
             self.runs.setdefault(machine, {})[(key[0], key[1], int(key[2]), int(key[3]))] = run
-        self._on_gpus = set(found.loc[found["gpus"] > 0, "app"])
-        with_gpus = [machine for machine, sheet in self.sheets.items() if sheet.gpus]
-        self._beside_gpus = set(found.loc[found["machine"].isin(with_gpus), "app"])
+        self._on_gpus = set(found.loc[found["gpus"] > 0, "app"]) - set(without_gpus)
+        with_gpus = self._warehouse.frame(_GPUS_QUERY)["machine"]
+        self._on_hosts = {*without_gpus, *found.loc[found["machine"].isin(with_gpus), "app"]}
 
     @cached_property
     def sheets(self) -> dict[str, Sheet]:
@@ -108,7 +111,7 @@ class Portfolio:
 
     def uses_gpus(self, app: str) -> bool | None:
         """Whether an application runs on GPUs where there are some; None where it never was on such a machine."""
-        return True if app in self._on_gpus else False if app in self._beside_gpus else None
+        return True if app in self._on_gpus else False if app in self._on_hosts else None
 
     def nodes(self, machine: str, key: Configuration) -> int:
         """As it ran on the machine, or as the data sheet says; without one, the most that it took elsewhere."""
@@ -141,11 +144,14 @@ class Portfolio:
             raise BadInputError(f"no machine ran all of {listed(list(self.weights))}: compare them one by one")
         return max(sorted(complete), key=lambda name: (references.count(name), len(self.runs[name])))
 
-    def _check_known(self) -> None:
+    def _check_known(self, without_gpus: Collection[str]) -> None:
         known = list(self._warehouse.frame(_APPS_QUERY)["app"])
         for app in self.weights:
             if app not in known:
                 raise UnknownError(f"application {app!r} is not known: there are {listed(known) or 'none yet'}")
+        for app in without_gpus:
+            if app not in self.weights:
+                raise BadInputError(f"--no-gpus {app}: is none of the applications")
 
 
 def _shares(weights: Mapping[str, float]) -> dict[str, float]:
