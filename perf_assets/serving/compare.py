@@ -1,10 +1,9 @@
-"""Machines beside each other for a portfolio: measured where they ran it, predicted by registered models elsewhere."""
+"""Machines beside each other for a portfolio: means over configurations and applications, costs, places."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from perf_assets.core.comparison import (
     WORK_NODE_HOURS,
@@ -20,12 +19,9 @@ from perf_assets.core.comparison import (
     typical,
 )
 from perf_assets.core.errors import BadInputError, UnknownError
-from perf_assets.registry.source import NAME as SOURCE_MODELS
-from perf_assets.serving.answers import Prediction
-from perf_assets.serving.asked import Run
 from perf_assets.serving.portfolio import Configuration, Portfolio
 from perf_assets.serving.predictor import FEW_SHOTS, Predictor
-from perf_assets.serving.reading import stored_runs
+from perf_assets.serving.told import Answers, Teller, Told
 
 _WATTS_A_KILOWATT = 1000.0
 _RankedBy = Mapping[Measure, Mapping[str, Ranked]]
@@ -53,24 +49,6 @@ class Costs:
                 raise BadInputError(f"--{name} is missing for {', '.join(missing)}: give it for all machines or none")
 
 
-@dataclass(frozen=True)
-class _Told:
-    """How long a configuration takes on a machine."""
-
-    seconds: Estimate
-    origin: Literal["measured", "champion", "prior"]
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Answers:
-    """What is known of a machine."""
-
-    by_configuration: dict[Configuration, _Told]
-    left_out: str
-    """Why it has no answer for the others."""
-
-
 class Comparer:
     """Compares machines for one portfolio."""
 
@@ -78,7 +56,6 @@ class Comparer:
         self._predictor = predictor
         self._portfolio = portfolio
         self._asked_baseline = baseline
-        self._stored: dict[str, dict[Configuration, Run]] = {}
 
     def compare(self, machines: Sequence[str], costs: Costs, *, with_measured: bool) -> Comparison:
         """All machines over the configurations that each of them has an answer for."""
@@ -87,10 +64,9 @@ class Comparer:
             raise BadInputError(f"{repeated[0]} is named twice" if repeated else "name the machines to compare")
         costs.check(machines)
         baseline = self._baseline(machines)
-        every = self._portfolio.configurations(baseline)
-        answers = {
-            machine: self._answers(machine, baseline, every, with_measured=with_measured) for machine in machines
-        }
+        teller = Teller(self._predictor, self._portfolio, baseline)
+        every = teller.configurations
+        answers = {machine: teller.answers(machine, with_measured=with_measured) for machine in machines}
         shared = [key for key in every if all(key in found.by_configuration for found in answers.values())]
         self._check_shared(shared, answers)
         applications = {
@@ -122,76 +98,14 @@ class Comparer:
         champions = [self._predictor.models.target(machine) for machine in machines]
         return self._portfolio.usual_baseline([found.reference for found in champions if found is not None])
 
-    def _answers(self, machine: str, baseline: str, keys: Sequence[Configuration], *, with_measured: bool) -> _Answers:
-        """Measured runs first, then what models say of the others."""
-        found: dict[Configuration, _Told] = {}
-        if with_measured or machine == baseline:
-            found = self._measured(machine)
-        others = [key for key in keys if key not in found]
-        if not others:
-            return _Answers(found, "")
-        own, foreign = self._to_ask(machine, baseline, others)
-        reasons = [f"{others[0][0]} has no counters on {baseline}"] if len(own) + len(foreign) < len(others) else []
-        for asked in (own, foreign):
-            try:
-                found |= self._predicted(machine, asked)
-            except UnknownError as error:
-                reasons.append(str(error))
-        missing = {key[0] for key in keys} - {key[0] for key in found}
-        if missing:
-            raise UnknownError(f"{machine} cannot be compared: {reasons[0]}")
-        return _Answers(found, f"{machine}: {reasons[0]}" if reasons else "")
-
-    def _measured(self, machine: str) -> dict[Configuration, _Told]:
-        width, said = self._portfolio.half_width(machine)
-        factor = math.exp(width)
-        return {
-            key: _Told(Estimate(run.seconds, run.seconds / factor, run.seconds * factor), "measured", said)
-            for key, run in self._portfolio.runs.get(machine, {}).items()
-        }
-
-    def _to_ask(
-        self, machine: str, baseline: str, keys: Sequence[Configuration]
-    ) -> tuple[dict[Configuration, Run], dict[Configuration, Run]]:
-        """Runs that the machine's champion starts from, and runs on the baseline for all that it has none of."""
-        champion = self._predictor.models.target(machine)
-        own: dict[Configuration, Run] = {}
-        foreign: dict[Configuration, Run] = {}
-        for key in keys:
-            run = self._runs(baseline).get(key)
-            if champion is not None and run is not None:
-                reference = champion.reference_of(run)
-                there = self._runs(reference).get(key) if reference != machine else None
-                if there is not None:
-                    own[key] = there
-                    continue
-            if run is not None:
-                foreign[key] = run
-        return own, foreign
-
-    def _runs(self, machine: str) -> dict[Configuration, Run]:
-        """Runs of the portfolio on a machine that have counters."""
-        if machine not in self._stored:
-            runs = [
-                run
-                for app in {key[0] for key in self._portfolio.runs.get(machine, {})}
-                for run in stored_runs(self._predictor.lake, machine, app, uses_gpus=self._portfolio.uses_gpus(app))
-            ]
-            self._stored[machine] = {(r.app, r.args, r.ranks, r.threads): r for r in runs if r.measured}
-        return self._stored[machine]
-
-    def _predicted(self, machine: str, asked: Mapping[Configuration, Run]) -> dict[Configuration, _Told]:
-        answers = self._predictor.predict(list(asked.values()), machine) if asked else []
-        return {key: _told(answer) for key, answer in zip(asked, answers, strict=True)}
-
-    def _check_shared(self, shared: Sequence[Configuration], answers: Mapping[str, _Answers]) -> None:
+    def _check_shared(self, shared: Sequence[Configuration], answers: Mapping[str, Answers]) -> None:
         for app in self._portfolio.weights:
             if not any(key[0] == app for key in shared):
                 reasons = [found.left_out for found in answers.values() if found.left_out]
                 raise UnknownError(f"no configuration of {app} is known on all machines: {reasons[0]}")
 
     def _application(
-        self, machine: str, baseline: str, app: str, shared: Sequence[Configuration], answers: _Answers
+        self, machine: str, baseline: str, app: str, shared: Sequence[Configuration], answers: Answers
     ) -> ComparedApplication:
         portfolio = self._portfolio
         keys = [key for key in shared if key[0] == app]
@@ -213,7 +127,7 @@ class Comparer:
         )
 
     def _machine(
-        self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: _Answers
+        self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: Answers
     ) -> ComparedMachine:
         told = [answers.by_configuration[key] for key in shared]
         evidence = _evidence(told)
@@ -246,7 +160,10 @@ class Comparer:
         never = [
             key for key in shared if key not in ran and not sheet.holds(key[3], self._portfolio.nodes(machine, key))
         ]
-        return [f"{len(never)} of {len(shared)} configurations do not fit there"] if never else []
+        said = (
+            f"{len(never)} of {len(shared)} configurations do not fit there by its data sheet: predicted as if they did"
+        )
+        return [said] if never else []
 
 
 def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: Costs) -> _RankedBy:
@@ -265,12 +182,7 @@ def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: 
     return measures
 
 
-def _told(answer: Prediction) -> _Told:
-    interval = Estimate(answer.predicted_seconds, answer.lower_seconds, answer.upper_seconds)
-    return _Told(interval, "prior" if answer.model == SOURCE_MODELS else "champion", answer.warnings)
-
-
-def _typical(told: Sequence[_Told], factors: Sequence[float]) -> Estimate:
+def _typical(told: Sequence[Told], factors: Sequence[float]) -> Estimate:
     """Mean of the times, each in its own unit."""
     scaled = [(one.origin, one.seconds.times(factor)) for one, factor in zip(told, factors, strict=True)]
     return typical(
@@ -278,12 +190,12 @@ def _typical(told: Sequence[_Told], factors: Sequence[float]) -> Estimate:
     )
 
 
-def _evidence(told: Sequence[_Told]) -> Evidence:
+def _evidence(told: Sequence[Told]) -> Evidence:
     counts = Counter(one.origin for one in told)
     return Evidence(counts["measured"], counts["champion"], counts["prior"])
 
 
-def _warnings(told: Sequence[_Told]) -> list[str]:
+def _warnings(told: Sequence[Told]) -> list[str]:
     """Each kind once, in the words of the first, with the number of configurations that have it."""
     kinds: dict[str, list[str]] = {}
     for one in told:
