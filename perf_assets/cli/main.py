@@ -22,6 +22,7 @@ _COMMANDS = {
     "predict": "Say how long runs take on another machine.",
     "observe": "Hand measured runs to the model in use.",
     "reference": "Write predicted reference values of a machine, for acceptance tests.",
+    "compare": "Compare machines for a portfolio of applications: time, cost, and how sure that is.",
     "serve": "Answer predictions over HTTP.",
     "models": "List registered models, their aliases and where they come from.",
     "promote": "Let a version of a registered model be the champion.",

@@ -2,16 +2,19 @@
 
 import itertools
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from perf_assets.reports import page as page_module
+from perf_assets.reports.compare_page import compare_page
 from perf_assets.reports.fleet_page import fleet_page
 from perf_assets.reports.machine_page import machine_page
 from perf_assets.reports.xamm_report import xamm_page
 from tests.reports import machine_tables
+from tests.reports.comparisons import comparison
 from tests.reports.fleets import every_state
 from tests.reports.tables import embeddings, scores
 
@@ -31,10 +34,12 @@ LEAST_CONTRAST = 4.5
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
-@pytest.fixture(scope="module", params=["fleet", "machine", "xamm"])
+@pytest.fixture(scope="module", params=["fleet", "machine", "xamm", "compare"])
 def page(request: pytest.FixtureRequest) -> str:
     if request.param == "fleet":
         return fleet_page(every_state())
+    if request.param == "compare":
+        return compare_page(comparison(), datetime(2026, 11, 16, tzinfo=UTC))
     return (
         machine_page(machine_tables.full((6, 8))) if request.param == "machine" else xamm_page(scores(), embeddings())
     )
