@@ -25,6 +25,7 @@ from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import COLLECTED_AT
+from tests.reports.site_checks import check_site
 
 FLEET = ("lassen", "quartz", "ruby", "dane")
 
@@ -88,7 +89,7 @@ def every_machine_has_its_amm_of_one_encoder(lake: Lake) -> None:
     assert rows["encoder_version"].nunique() == 1
     assert (rows.groupby("seen_as").size() == 8).all()
     assert rows["is_simulated"].all()
-    for name in ("amm.json", "amm.parquet", "amm_heat_map.png", "amm_map.png"):
+    for name in ("amm.json", "amm.parquet", "amm.html"):
         assert (lake.reports / name).stat().st_size > 500
 
 
@@ -202,7 +203,8 @@ def aliases_move_and_come_back() -> None:
 
 def the_fleet_has_its_page(lake: Lake, instance: dg.DagsterInstance) -> None:
     run(instance, lake, "write_fleet_page_job")
-    page = (lake.reports / "fleet.html").read_text()
+    page = (lake.reports / "index.html").read_text()
     for machine in FLEET:
         assert machine in page
+    assert {*check_site(lake.reports)} == {"index.html", "machine-dane.html", "amm.html", "pairs.html"}
     assert metadata(instance, FLEET_PAGE)["champions_count"] == 1
