@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from perf_assets.reports.figures import Target, colours, written
 
@@ -131,7 +131,9 @@ def _where(rows: pd.DataFrame) -> str:
 
 def _plain(axes: Axes, which: str) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
     axes.grid(axis="x" if which == "x" else "y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

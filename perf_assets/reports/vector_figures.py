@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from perf_assets.reports.figures import Target, colours, written
 from perf_assets.reports.vector_numbers import (
@@ -100,8 +100,9 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
         axes.scatter([places[s] for s in here["shots"]], 100 * here["mape_ratio"], 10, color=colour, alpha=0.35)
         axes.set_xticks(range(len(medians)), [str(shots) for shots in medians.index])
     axes.set_yscale("log")
-    for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        formatted(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("runs on the new machine (shots)")
     axes.set_ylabel("MAPE of its relative time")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)

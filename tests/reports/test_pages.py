@@ -11,7 +11,9 @@ import pytest
 
 from perf_assets.reports import page as page_module
 from tests.reports.site_checks import Page, check_site
-from tests.reports.sites import ODD, write_site
+from tests.reports.sites import ODD
+
+pytestmark = pytest.mark.xdist_group("site")
 
 FOLDER = Path(page_module.__file__).parent
 TEXT_ON = {
@@ -27,11 +29,6 @@ TEXT_ON = {
 LEAST_CONTRAST = 4.5
 """WCAG 2, level AA, for text of ordinary size."""
 VOID = {"meta", "img", "br", "link", "input", "hr"}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(params=["index", "machine-dane", "xamm", "vectors", "schedule", "pairs", "amm"])
