@@ -37,9 +37,9 @@ def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
     from perf_assets.reports.fleet_page import fleet_page
     from perf_assets.storage.pages import INDEX, store_page
 
+    (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
     facts = fleet_facts(lake)
     path = store_page(lake.lake(), INDEX, fleet_page(facts))
-    (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
     actions = [f"- **{state.machine}**: {action}" for state in facts.machines for action in state.actions[:1]]
     return dg.MaterializeResult(
         metadata={

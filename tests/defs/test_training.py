@@ -1,13 +1,16 @@
 """From landed files of a small simulated fleet to registered models, tables and pages, through the assets."""
 
 import gc
+import json
 import sqlite3
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
+from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import BundleFacts
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
@@ -202,7 +205,14 @@ def aliases_move_and_come_back() -> None:
 
 
 def the_fleet_has_its_page(lake: Lake, instance: dg.DagsterInstance) -> None:
-    run(instance, lake, "write_fleet_page_job")
+    done = CliRunner().invoke(cli, ["report", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {
+        "index": str(lake.reports / "index.html"),
+        "machines": {"dane": "machine-dane.html"},
+        "others": ["amm.html", "pairs.html"],
+        "failures": [],
+    }
     page = (lake.reports / "index.html").read_text()
     for machine in FLEET:
         assert machine in page
