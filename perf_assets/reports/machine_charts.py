@@ -46,7 +46,7 @@ def curve_chart(machine: str, curve: pd.DataFrame, shown: Shown) -> Chart:
         _ends(f"{target} from {source}", here, shown.middle)
         for (target, source), here in found.groupby(["target", "source"], sort=False)
     )
-    words = f"{title}; lines of {', '.join(method_name(method) for method in methods_of(found))}. {said}."
+    words = f"{title}; lines: {'; '.join(method_name(method) for method in methods_of(found))}. {said}."
     return chart(f"{machine}-{name}", f"{title}.", words, partial(draw, curve), found)
 
 
