@@ -35,7 +35,7 @@ _COMMANDS = {
     "transfer": "Model a target from few of its rows and a source with other counters.",
     "severity": "Say how hard a transfer between two tables is.",
     "simulate": "Schedule a job trace by several policies, with and without predictions.",
-    "report": "Write a page of results for people.",
+    "report": "Write the results as pages for people: a site without network.",
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
     "doctor": "Check this installation and say what to do.",

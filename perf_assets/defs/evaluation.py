@@ -75,7 +75,8 @@ def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) 
 @explained
 def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
-    from perf_assets.reports.xamm_report import origin, said, summary_picture, xamm_page
+    from perf_assets.reports.summary import origin
+    from perf_assets.reports.xamm_report import said, summary_picture, xamm_page
 
     scores, embeddings = (
         stored(lake.lake(), t, f"dg launch --assets {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS)

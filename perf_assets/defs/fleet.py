@@ -21,8 +21,8 @@ FLEET_PAGE = "out_report__fleet"
     specs=[
         model_spec(
             FLEET_PAGE,
-            "Page of the fleet: machines with freshness, champions and their errors, severities, quarantine, and what "
-            "to do next.",
+            "Page of the fleet, which leads to all other pages: machines with freshness, champions and their errors, "
+            "severities, quarantine, and what to do next.",
             {"html"},
             [BUNDLES.name, WITH_AMM, VERDICTS.name, PAGE],
         ).replace_attributes(
@@ -35,10 +35,11 @@ FLEET_PAGE = "out_report__fleet"
 def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page from what is known at this moment."""
     from perf_assets.reports.fleet_page import fleet_page
-    from perf_assets.storage.pages import store_page
+    from perf_assets.storage.pages import INDEX, store_page
 
+    (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
     facts = fleet_facts(lake)
-    path = store_page(lake.lake(), "fleet.html", fleet_page(facts))
+    path = store_page(lake.lake(), INDEX, fleet_page(facts))
     actions = [f"- **{state.machine}**: {action}" for state in facts.machines for action in state.actions[:1]]
     return dg.MaterializeResult(
         metadata={

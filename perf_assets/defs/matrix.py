@@ -58,14 +58,15 @@ def _scored(lake: Lake, data_digest: str) -> set[tuple[str, str]]:
 
 
 def _shown(lake: Lake, scores: "pd.DataFrame") -> Metadata:
-    from perf_assets.reports.inline import as_data_uri, picture
-    from perf_assets.reports.machine_figures import severity_against_gain
+    from perf_assets.reports.pairs_page import gain_chart, pairs_page
 
     table = scores.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
-    drawn = picture(lambda target: severity_against_gain(scores, target))
+    chart = gain_chart(scores)
+    path = store_page(lake, "pairs.html", pairs_page(scores, chart, table))
     return {
         "dagster/row_count": len(scores),
         "median_mape_by_shots": dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f")),
-        "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({as_data_uri(drawn)})"),
-        "picture": dg.MetadataValue.path(store_page(lake, "severity_against_gain.png", drawn)),
+        "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({chart.picture_address})"),
+        "page": dg.MetadataValue.path(path),
+        "open": dg.MetadataValue.url(path.as_uri()),
     }

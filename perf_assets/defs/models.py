@@ -122,7 +122,7 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
     specs=[
         model_spec(
             MAP,
-            "AMMs of all machines in one file (Parquet and JSON), as a heat map and as a map of machines.",
+            "AMMs of all machines in one file (Parquet and JSON), and on a page: a heat map, a map of machines.",
             {"parquet", "matplotlib"},
             [AMMS.name],
         ).replace_attributes(automation_condition=FOLLOWS)
@@ -132,23 +132,22 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
 @explained
 def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
-    from perf_assets.reports.inline import as_data_uri, picture
-    from perf_assets.reports.maps import amm_heat_map, machine_map
+    from perf_assets.reports.amm_charts import amm_page, map_chart, vectors_chart
     from perf_assets.storage.amm_files import export_amms, of_one_encoder
 
     rows, stale = of_one_encoder(stored(lake.lake(), AMMS, "perf-assets train"))
     vectors = export_amms(rows, lake.lake().reports / "amm.json")
     export_amms(rows, lake.lake().reports / "amm.parquet")
-    heat_map = picture(lambda target: amm_heat_map(vectors, target))
-    on_a_map = picture(lambda target: machine_map(vectors, target))
-    for name, drawn in (("amm_heat_map.png", heat_map), ("amm_map.png", on_a_map)):
-        store_page(lake.lake(), name, drawn)
+    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors)
+    path = store_page(lake.lake(), "amm.html", amm_page(rows, heat_map, on_a_map))
     return dg.MaterializeResult(
         metadata={
             "machines_count": len(vectors),
             "described_by_another_encoder": ", ".join(stale) or "none",
-            "heat_map": dg.MetadataValue.md(f"![AMMs]({as_data_uri(heat_map)})"),
-            "map": dg.MetadataValue.md(f"![Machines]({as_data_uri(on_a_map)})"),
+            "page": dg.MetadataValue.path(path),
+            "open": dg.MetadataValue.url(path.as_uri()),
+            "heat_map": dg.MetadataValue.md(f"![AMMs]({heat_map.picture_address})"),
+            "map": dg.MetadataValue.md(f"![Machines]({on_a_map.picture_address})"),
             "json": dg.MetadataValue.path(lake.lake().reports / "amm.json"),
             "parquet": dg.MetadataValue.path(lake.lake().reports / "amm.parquet"),
         }

@@ -167,11 +167,11 @@ def score_machine(
 def write_machine_page(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a machine that has a target model."""
     from perf_assets.reports.machine_page import machine_page
-    from perf_assets.storage.pages import store_page
+    from perf_assets.storage.pages import machine_page_name, store_page
 
     machine = context.partition_key
     facts = machine_facts(lake, machine)
-    path = store_page(lake.lake(), f"machine-{machine}.html", machine_page(facts))
+    path = store_page(lake.lake(), machine_page_name(machine), machine_page(facts))
     proposal = store_page(lake.lake(), f"catalogue-{machine}.yaml", facts.catalogue_proposal)
     return dg.MaterializeResult(
         metadata={

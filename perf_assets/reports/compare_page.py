@@ -1,12 +1,11 @@
 """The page of a comparison of machines as HTML without outside parts."""
 
-import base64
 from datetime import datetime
 from functools import partial
 
 from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS, ComparedMachine, Comparison, Estimate
+from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.compare_figures import application_map, intervals
-from perf_assets.reports.inline import data_uri
 from perf_assets.reports.page import template
 
 _TEMPLATE = "compare.html.jinja"
@@ -16,7 +15,6 @@ _SAID = 8
 
 def compare_page(comparison: Comparison, made_at: datetime) -> str:
     """The page."""
-    table = base64.b64encode(comparison.to_csv().encode()).decode()
     return template(_TEMPLATE, interval=_interval).render(
         comparison=comparison,
         made_at=made_at,
@@ -25,11 +23,22 @@ def compare_page(comparison: Comparison, made_at: datetime) -> str:
         work=WORK_NODE_HOURS,
         simulated_count=sum(one.is_simulated for one in comparison.machines),
         words={one.machine: _words(one) for one in comparison.machines},
-        intervals=data_uri(partial(intervals, comparison)),
-        intervals_words=_said(comparison),
-        map=data_uri(partial(application_map, comparison)),
-        csv=f"data:text/csv;base64,{table}",
+        intervals=_intervals_chart(comparison),
+        map=_map_chart(comparison),
     )
+
+
+def _intervals_chart(comparison: Comparison) -> Chart:
+    whole = comparison.to_frame().query("app == ''").drop(columns=["app", "weight_ratio"]).dropna(axis="columns")
+    title = "The whole portfolio on each machine: values, 90% intervals and places."
+    return chart("comparison-machines", title, _said(comparison), partial(intervals, comparison), whole)
+
+
+def _map_chart(comparison: Comparison) -> Chart:
+    parts = comparison.to_frame().query("app != ''").dropna(axis="columns")
+    title = f"Time of each application on each machine relative to {comparison.baseline}."
+    words = f"{title} The figures are in the table below."
+    return chart("comparison-applications", title, words, partial(application_map, comparison), parts)
 
 
 def _words(one: ComparedMachine) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pandas as pd
 import pytest
 
 from perf_assets.reports.compare_figures import application_map, intervals
@@ -50,9 +51,14 @@ def test_nothing_of_the_data_is_markup_and_nothing_is_loaded(page: str) -> None:
 
 
 def test_the_figures_can_be_downloaded(page: str) -> None:
-    found = re.search(r'href="data:text/csv;base64,([^"]+)"', page)
-    assert found is not None
-    assert base64.b64decode(found[1]).decode() == comparison().to_csv()
+    machines, applications = (
+        pd.read_csv(io.BytesIO(base64.b64decode(data)))
+        for data in re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)
+    )
+    found = comparison()
+    assert machines["relative_time_value"].tolist() == pytest.approx([m.relative_time.value for m in found.machines])
+    assert applications["app"].tolist() == [one.app for one in found.applications]
+    assert applications["seconds_upper"].tolist() == pytest.approx([one.seconds.upper for one in found.applications])
 
 
 def test_pictures_have_a_panel_for_each_measure_and_all_intervals() -> None:
