@@ -1,13 +1,11 @@
 """A made-up site with every kind of page."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
 
 from perf_assets.reports.amm_charts import amm_page, map_chart, vectors_chart
-from perf_assets.reports.compare_page import compare_page
 from perf_assets.reports.fleet_page import fleet_page
 from perf_assets.reports.machine_page import machine_page
 from perf_assets.reports.pairs_page import gain_chart, pairs_page
@@ -15,7 +13,6 @@ from perf_assets.reports.schedule_page import day_chart, schedule_page, sweep_ch
 from perf_assets.reports.vector_page import growth_part, score_parts, vector_page
 from perf_assets.reports.xamm_report import xamm_page
 from tests.reports import machine_tables, result_tables
-from tests.reports.comparisons import comparison
 from tests.reports.fleets import every_state, well
 from tests.reports.tables import embeddings, scores
 
@@ -38,7 +35,6 @@ def results() -> dict[str, str]:
         "schedule.html": schedule_page(rows, charts, "Made up."),
         "pairs.html": pairs_page(matrix, gain_chart(matrix), medians),
         "amm.html": amm_page(simulated, vectors_chart("amm", amms), map_chart("amm", amms)),
-        "compare.html": compare_page(comparison(), datetime(2026, 11, 16, tzinfo=UTC)),
     }
 
 

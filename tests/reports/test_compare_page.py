@@ -12,6 +12,7 @@ import pytest
 from perf_assets.reports.compare_figures import application_map, intervals
 from perf_assets.reports.compare_page import compare_page
 from tests.reports.comparisons import comparison
+from tests.reports.site_checks import check_page
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -51,6 +52,7 @@ def test_nothing_of_the_data_is_markup_and_nothing_is_loaded(page: str) -> None:
 
 
 def test_the_figures_can_be_downloaded(page: str) -> None:
+    assert len(check_page(page).figures) == 2
     machines, applications = (
         pd.read_csv(io.BytesIO(base64.b64decode(data)))
         for data in re.findall(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)
