@@ -34,7 +34,7 @@ def derivations(catalogue: Catalogue, counters: Sequence[str], microarchitecture
     """What follows for a machine that has these counters, in the order in which it is to be made."""
     resolved = catalogue.resolve(counters, microarchitecture)
     return [
-        Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS),
+        Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS, is_sliced=True),
         _features(FEATURES, XAMM_FEATURES, catalogue, resolved),
         _features(VECTOR_FEATURES_TABLE, VECTOR_FEATURES, catalogue, resolved),
         Derivation(COUNTERS_WIDE, _wide(catalogue, counters), None),
