@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from perf_assets.core.shown_text import in_markdown
 from perf_assets.core.tables import BUNDLES
 from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.conditions import FOLLOWS
@@ -39,7 +40,9 @@ def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
 
     facts = fleet_facts(lake)
     path = store_page(lake.lake(), "fleet.html", fleet_page(facts))
-    actions = [f"- **{state.machine}**: {action}" for state in facts.machines for action in state.actions[:1]]
+    actions = [
+        f"- **{state.machine}**: {in_markdown(action)}" for state in facts.machines for action in state.actions[:1]
+    ]
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(path),

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from perf_assets.reports import machine_figures, maps
-from perf_assets.reports.figures import Target
+from perf_assets.reports.figures import Target, save
 from perf_assets.reports.inline import data_uri
 from perf_assets.reports.machine_facts import MachineFacts
 from perf_assets.reports.machine_findings import machine_findings, severity_finding
@@ -86,7 +86,7 @@ def _vectors(amms: pd.DataFrame, own: list[str], target: Target) -> Figure:
     figure = maps.amm_heat_map(amms, io.BytesIO())
     for label in figure.axes[0].get_yticklabels():
         label.set_fontweight("bold" if label.get_text() in own else "normal")
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from perf_assets.reports.figures import Target, colours
+from perf_assets.reports.figures import Target, colours, save
 
 _HOUR = 3600.0
 _AS_ASKED, _NARROWER, _KILLED = "#2563a8", "#d9731a", "#d62728"
@@ -120,5 +120,5 @@ def _plain(axes: Axes, which: str) -> None:
 
 
 def _written(figure: Figure, target: Target) -> Figure:
-    figure.savefig(target, dpi=130, format="png")
+    save(figure, target, 130)
     return figure

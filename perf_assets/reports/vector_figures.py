@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from perf_assets.reports.figures import Target, colours
+from perf_assets.reports.figures import Target, colours, save
 
 NAMES = {
     "vae_dnn": "sigma-VAE + DNN",
@@ -188,5 +188,5 @@ def _plain(axes: Axes) -> None:
 
 
 def _written(figure: Figure, target: Target) -> Figure:
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
