@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from perf_assets.core.shown_text import printable
+from perf_assets.core.shown_text import printable, without_passwords
 
 _PIPE_WIDTH = 120
 
@@ -44,7 +44,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 def say(message: str) -> None:
     """Tell a person what is going on, on stderr."""
-    click.echo("\n".join(map(printable, message.split("\n"))), err=True)
+    click.echo("\n".join(map(printable, without_passwords(message).split("\n"))), err=True)
 
 
 def say_stage(title: str) -> None:

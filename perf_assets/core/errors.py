@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from perf_assets.core.shown_text import printable
+from perf_assets.core.shown_text import printable, without_passwords
 
 _SHOWN = 8
 _MOST_CHARACTERS = 4000
@@ -13,7 +13,7 @@ class BadInputError(Exception):
     """Something given to us is wrong. Commands print its one line and exit with 2."""
 
     def __init__(self, message: str) -> None:
-        line = printable(" ".join(message.split()))
+        line = printable(without_passwords(" ".join(message.split())))
         super().__init__(line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…")
 
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 _STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _MARKDOWN = re.compile(r"[\\`\[\]|]")
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*(?=@)|([?&](?:password|passwd|token|secret)=)[^&\s]*", re.IGNORECASE)
+"""Of an address; one that holds an @ ends at the last."""
 _MOST_COLUMNS = 50
 _MOST_CHARACTERS = 300
 
@@ -18,6 +20,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def without_passwords(text: str) -> str:
+    """`text` with stars for the passwords of the addresses in it."""
+    return _PASSWORD.sub(r"\1\2***", text) if "@" in text or "=" in text else text
 
 
 def in_markdown(text: str) -> str:
