@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-_STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_STARTS_FORMULA = ("=", "+", "-", "@")
 _MARKDOWN = re.compile(r"[\\`\[\]|]")
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*(?=@)|([?&](?:password|passwd|token|secret)=)[^&\s]*", re.IGNORECASE)
@@ -51,4 +51,8 @@ def _cell(value: Any) -> Any:
 
 
 def _no_formula(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_STARTS_FORMULA) else cell
+    """A text without line breaks and tabs either: after them another cell begins, which could be a formula."""
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    return f"'{text}" if text.startswith(_STARTS_FORMULA) else text
