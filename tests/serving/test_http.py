@@ -94,7 +94,7 @@ def test_bad_questions_get_the_words_of_the_command_line(
         ("wall_seconds", 0, "runs.0.wall_seconds: Input should be greater than 0"),
         ("counters", {"load_ratio": "many"}, "runs.0.counters.load_ratio"),
         ("counters", {"load_ratio": 1e400}, "runs.0.counters: load_ratio is infinite"),
-        ("args", "a\0b", "runs.0.args: holds characters that cannot be printed"),
+        ("args", "a\0b", "runs.0.args: 'a\\x00b' holds characters that cannot be printed"),
         ("machine", "../etc", "runs.0.machine: machine id '../etc' is not allowed"),
         ("surprise", 1, "runs.0.surprise: Extra inputs are not permitted"),
     ],
