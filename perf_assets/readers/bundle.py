@@ -23,7 +23,7 @@ from perf_assets.core.shown_text import printable
 from perf_assets.core.tables import COUNTERS, RUNS, SPECS, TIMINGS
 from perf_assets.readers.rajaperf_threads import threads_of
 from perf_assets.readers.read import read_files
-from perf_assets.readers.sample_table import IDENTITY
+from perf_assets.readers.sample_table import IDENTITY, MAX_COLUMNS
 from perf_assets.readers.source import load, read_text, scan, system_errors
 
 _MAX_SPEC_BYTES = 2**20
@@ -192,7 +192,14 @@ def _counter_rows(reading: Reading, manifest: BundleFacts, origin: Row) -> Itera
         is_sum = manifest.tags.get(AGGREGATION_TAG) == SUM_OVER_RANKS
     else:
         is_sum = not reading.format.startswith(_CROSS_MODELLING)
+    seen: set[str] = set()
     for profile in reading.profiles:
+        if not profile.metrics.keys() <= seen:
+            seen |= profile.metrics.keys()
+            if len(seen) > MAX_COLUMNS:
+                raise UnreadableFileError(
+                    f"{printable(profile.run)}: more than {MAX_COLUMNS} different counters: split it"
+                )
         run = origin | {"run": printable(profile.run)}
         ranks = _ranks(profile, manifest) if is_sum else 1
         for counter, total in profile.metrics.items():

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -64,6 +65,20 @@ def test_counters_and_applications_are_no_sql(attacked: Warehouse, lake: Lake) -
     assert stored_runs(lake, "quartz", app="Kripke")[0].app == "Kripke"
     with pytest.raises(BadInputError, match="no run of quartz"):
         stored_runs(lake, "quartz", app="x' OR '1'='1")
+
+
+def test_counters_without_number_are_refused_and_many_are_cheap(lake: Lake) -> None:
+    land_counters(lake, [f"c{number}" for number in range(20_000)], "too-many")
+    land_counters(lake, [f"c{number}" for number in range(2_000)], "many")
+    outcome = ingest_machine(lake, "quartz", read_bundle)
+    assert (outcome.ingested_count, outcome.quarantined_count) == (1, 1)
+    warehouse = Warehouse(lake, deriving([]))
+    warehouse.load_machine("quartz")
+    started = time.process_time()
+    warehouse.derive_machine("quartz")
+    # A minute and gigabytes where every column is an aggregate of its own.
+    assert time.process_time() - started < 10
+    assert warehouse.frame("SELECT * FROM core_runs__counters_wide.quartz")["c1999"].tolist() == [1000.0]
 
 
 @pytest.mark.parametrize("facts", [{"app": "a\nb"}, {"app": "a\x1b[2J"}, {"args": "a\x07"}, {"app": "\u202eb"}])
