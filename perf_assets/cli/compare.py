@@ -11,6 +11,7 @@ from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS, Comparison
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.shown_text import csv_of
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Compared
@@ -71,7 +72,7 @@ def command(
     elif as_json:
         print_json(found.comparison.to_dict())
     elif as_csv:
-        click.echo(found.comparison.to_csv(), nl=False)
+        click.echo(csv_of(found.comparison.to_frame()), nl=False)
     else:
         _print(found)
 
@@ -148,5 +149,5 @@ def _write(out: Path, comparison: Comparison) -> None:
     elif out.suffix == _JSON:
         text = json.dumps(comparison.to_dict(), indent=1)
     else:
-        text = comparison.to_csv()
+        text = csv_of(comparison.to_frame())
     write_bytes(out.absolute(), text.encode())

@@ -19,6 +19,7 @@ from perf_assets.core.places import dagster_home, lake_root, project_root
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake, strays
+from perf_assets.storage.permissions import is_anybodys, open_places
 
 _NEEDED_BYTES = 2 * 10**9
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "fuse.sshfs"}
@@ -101,6 +102,17 @@ def _file_system(folder: Path) -> str:
     return max(holding, key=lambda part: len(part.mountpoint)).fstype if holding else "unknown"
 
 
+def _permissions() -> Iterator[Finding]:
+    found = open_places()
+    for what, path in found:
+        yield Finding(what, "problem", f"everybody may change {path}", f"services refuse that: chmod o-w {path}")
+    landing = lake_root() / "landing"
+    if is_anybodys(landing):
+        yield Finding("landing zone", "warning", f"everybody may change and remove all in {landing}", "chmod o-w or +t")
+    if not found:
+        yield Finding("permissions", "ok", "only owner and group may change the homes")
+
+
 def _ports() -> Iterator[Finding]:
     for name, port, option in (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port")):
         try:
@@ -147,4 +159,4 @@ def _warehouse() -> Iterator[Finding]:
     yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
-_CHECKS = (_python, _versions, _disk, _ports, _locks, _landing, _warehouse)
+_CHECKS = (_python, _versions, _disk, _permissions, _ports, _locks, _landing, _warehouse)

@@ -67,6 +67,8 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line, and end the process."""
+    # Nothing that is made here is for everybody to change, whatever the shell allows.
+    os.umask(os.umask(0o022) | 0o002)
     try:
         code = _run()
     except Exception:

@@ -15,6 +15,7 @@ from perf_assets.cli.services import Service, answers, free_port, stop, wait_unt
 from perf_assets.core.errors import BusyError
 from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.storage.files import exclusive
+from perf_assets.storage.permissions import check_private_places
 
 _START_SECONDS = 120.0
 
@@ -28,6 +29,7 @@ def command(port: int, mlflow_port: int) -> None:
     Prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is left running.
     """
     home = dagster_home()
+    check_private_places()
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -76,6 +78,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         "PERF_ASSETS_LAKE": str(lake),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
+        # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
+        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
@@ -94,7 +98,6 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
             "mlflow",
             [
                 *("mlflow", "ui", "--host", here, "--port", str(mlflow_port)),
-                *("--backend-store-uri", mlflow_tracking_uri()),
                 *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
             ],
             lambda: answers(f"http://{here}:{mlflow_port}/health"),

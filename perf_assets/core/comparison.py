@@ -162,10 +162,6 @@ class Comparison:
         first = ["machine", "app", "weight_ratio"]
         return frame[[*first, *frame.columns.difference(first, sort=False)]]
 
-    def to_csv(self) -> str:
-        """The same as text."""
-        return self.to_frame().to_csv(index=False)
-
 
 def typical(predicted: Sequence[Estimate], measured: Sequence[Estimate] = ()) -> Estimate:
     """Geometric mean. Errors of predictions go together, those of measured runs are independent.

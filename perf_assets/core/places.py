@@ -46,3 +46,9 @@ def check_dagster_home() -> Path:
 def mlflow_tracking_uri() -> str:
     """Address of the MLflow store: `MLFLOW_TRACKING_URI`, or a SQLite file in the lake."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
+
+
+def is_own_registry() -> bool:
+    """Whether the MLflow store is a file in the lake, which only we write."""
+    prefix, uri = "sqlite:///", mlflow_tracking_uri()
+    return uri.startswith(prefix) and Path(uri.removeprefix(prefix)).resolve().is_relative_to(lake_root().resolve())

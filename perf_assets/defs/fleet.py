@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from perf_assets.core.shown_text import in_markdown
 from perf_assets.core.tables import BUNDLES
 from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.conditions import FOLLOWS
@@ -40,7 +41,9 @@ def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
     (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
     facts = fleet_facts(lake)
     path = store_page(lake.lake(), INDEX, fleet_page(facts))
-    actions = [f"- **{state.machine}**: {action}" for state in facts.machines for action in state.actions[:1]]
+    actions = [
+        f"- **{state.machine}**: {in_markdown(action)}" for state in facts.machines for action in state.actions[:1]
+    ]
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(path),

@@ -6,6 +6,7 @@ import dagster as dg
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import TRANSFER_MATRIX
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import FLEET, Metadata, asset_spec
@@ -65,7 +66,7 @@ def _shown(lake: Lake, scores: "pd.DataFrame") -> Metadata:
     path = store_page(lake, "pairs.html", pairs_page(scores, chart, table))
     return {
         "dagster/row_count": len(scores),
-        "median_mape_by_shots": dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f")),
+        "median_mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
         "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({chart.picture_address})"),
         "page": dg.MetadataValue.path(path),
         "open": dg.MetadataValue.url(path.as_uri()),

@@ -9,6 +9,7 @@ from pydantic import Field
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import TIMINGS
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
 from perf_assets.defs.explained import explained
@@ -63,7 +64,7 @@ def train_amm_encoder(
         metadata={
             "version": encoder.version,
             "options": f"{options.weighting}, {options.normalize}",
-            "tried": dg.MetadataValue.md(tried.to_markdown(index=False)),
+            "tried": dg.MetadataValue.md(markdown_rows(tried)),
             "machines": ", ".join(samples.machines[machine] for machine in samples.encoder_machines),
             "left_out": "; ".join(samples.notes) or "none",
             "file": dg.MetadataValue.path(path),
@@ -111,7 +112,7 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
             "dagster/partition_row_count": len(rows),
             "encoder_version": version,
             "was_in_training": bool(rows["was_in_training"].all()),
-            "vector": dg.MetadataValue.md(rows.to_markdown(index=False)),
+            "vector": dg.MetadataValue.md(markdown_rows(rows)),
             "record": dg.MetadataValue.path(path),
         },
         data_version=dg.DataVersion(digest_of(rows.to_csv(index=False).encode())),
@@ -215,7 +216,7 @@ def train_source_models(
                 "mlflow_uri": version.uri,
                 "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
                 "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
-                "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
+                "scores_on_held_out": dg.MetadataValue.md(markdown_rows(trained.scores, ".3f")),
                 "selection_seconds": trained.selection_seconds,
                 "fit_seconds": trained.fit_seconds,
                 **provenance,
@@ -228,7 +229,7 @@ def train_source_models(
             asset_key=table.name,
             metadata={
                 "dagster/row_count": len(rows),
-                "most_attention": dg.MetadataValue.md(top.sort_values("app").to_markdown(index=False, floatfmt=".3f")),
+                "most_attention": dg.MetadataValue.md(markdown_rows(top.sort_values("app"), ".3f")),
                 "record": dg.MetadataValue.path(path),
             },
         )

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from perf_assets.core.run_tables import FEATURES
 from perf_assets.core.schedule_tables import TURNAROUND
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import Metadata, asset_spec
@@ -96,7 +97,7 @@ def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.Me
     return found | {
         "turnaround_gain_ratio at full load": float(gain),
         "nodes practice needs to match": f"{needed} instead of {nodes}" if needed else f"more than 8 times {nodes}",
-        "at full load": dg.MetadataValue.md(shown[columns].reset_index().to_markdown(index=False, floatfmt=",.2f")),
+        "at full load": dg.MetadataValue.md(markdown_rows(shown[columns].reset_index(), ",.2f")),
         "what is measured, simulated and predicted": _origin(rows),
     }
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.adaptation import (
     NOT_MADE,
@@ -144,7 +145,7 @@ def score_machine(
     return dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
-            "mape_by_shots": dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f")),
+            "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
             "record": dg.MetadataValue.path(path),
         }
     )

@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.run_tables import VECTOR_FEATURES_TABLE
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import SPECS, TIMINGS
 from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.defs.explained import explained
@@ -67,7 +68,7 @@ def train_vector_model(
             "mlflow_version": f"{version.name} version {version.version}",
             "mlflow_uri": version.uri,
             "relative_to": config.relative_to,
-            "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
+            "scores_on_held_out": dg.MetadataValue.md(markdown_rows(trained.scores, ".3f")),
             **{f"times of a new {name}": str(blend.weights) for name, blend in trained.model.blends.items()},
             **{f"order of a new {name}": str(blend.order_weights) for name, blend in trained.model.blends.items()},
             **provenance,
@@ -102,7 +103,7 @@ def score_vectors(
         asset_key=VECTOR_SCORES.name,
         metadata={
             "dagster/row_count": len(table),
-            "scores": dg.MetadataValue.md(shown.to_markdown(index=False, floatfmt=".3f")),
+            "scores": dg.MetadataValue.md(markdown_rows(shown, ".3f")),
             "orders": dg.MetadataValue.md(f"![machines in the right order]({parts[0].charts[0].picture_address})"),
             "page": dg.MetadataValue.path(page),
             "open": dg.MetadataValue.url(page.as_uri()),
@@ -118,7 +119,7 @@ def score_vectors(
         asset_key=VECTOR_GROWTH.name,
         metadata={
             "dagster/row_count": len(growth),
-            "median_mape_by_shots": dg.MetadataValue.md(medians.to_markdown(index=False, floatfmt=".3f")),
+            "median_mape_by_shots": dg.MetadataValue.md(markdown_rows(medians, ".3f")),
             "page": dg.MetadataValue.path(page),
             "record": dg.MetadataValue.path(path),
         },

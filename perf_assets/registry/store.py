@@ -17,6 +17,7 @@ from mlflow.models import ModelSignature
 
 from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.core.places import mlflow_tracking_uri, project_root
+from perf_assets.core.shown_text import csv_of
 
 EXPERIMENT = "perf_assets"
 _REQUIREMENTS = ["perf_assets"]
@@ -93,7 +94,7 @@ def register(candidate: Candidate, alias: str) -> Version:
         mlflow.log_metrics({name: value for name, value in candidate.metrics.items() if value == value})
         mlflow.set_tags(dict(candidate.tags))
         for name, table in candidate.tables.items():
-            mlflow.log_text(table.to_csv(index=False), f"{name}.csv")
+            mlflow.log_text(csv_of(table), f"{name}.csv")
         for name, content in candidate.files.items():
             (Path(temporary) / name).write_bytes(content)
             mlflow.log_artifact(str(Path(temporary) / name))

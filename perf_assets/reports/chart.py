@@ -7,11 +7,9 @@ from functools import cached_property
 
 import pandas as pd
 
+from perf_assets.core.shown_text import csv_of
 from perf_assets.reports.inline import Draw, as_data_uri, picture
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What text begins with that a spreadsheet would take for a formula, or skip to find one."""
-_DIGITS = "%.10g"
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
 
 
@@ -36,7 +34,7 @@ class Chart:
     @cached_property
     def numbers_address(self) -> str:
         """An address that holds the numbers themselves."""
-        return f"data:text/csv;charset=utf-8;base64,{base64.b64encode(safe_csv(self.numbers).encode()).decode()}"
+        return f"data:text/csv;charset=utf-8;base64,{base64.b64encode(csv_of(self.numbers).encode()).decode()}"
 
     @property
     def file(self) -> str:
@@ -47,13 +45,3 @@ class Chart:
 def chart(name: str, title: str, words: str, draw: Draw, numbers: pd.DataFrame) -> Chart:
     """A figure from a function that draws it."""
     return Chart(name, title, words, picture(draw), numbers)
-
-
-def safe_csv(table: pd.DataFrame) -> str:
-    """A table without its index as CSV, none of whose texts a spreadsheet computes: such texts begin with '."""
-    safe = table.map(_guarded).rename(columns=_guarded)
-    return str(safe.to_csv(index=False, float_format=_DIGITS, lineterminator="\r\n"))
-
-
-def _guarded(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

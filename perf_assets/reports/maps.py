@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
-from perf_assets.reports.figures import Target, colours
+from perf_assets.reports.figures import Target, colours, save
 from perf_assets.reports.names import EMBEDDINGS
 
 _DPI = 130
@@ -38,7 +38,7 @@ def embedding_scatter(rows: pd.DataFrame, colour_by: str, target: Target) -> Fig
         axes.set_yticks([])
     handles = [Line2D([], [], marker="o", linestyle="", color=colour_of[name], label=name) for name in names]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 8), frameon=False, fontsize=8)
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
 
 
@@ -60,7 +60,7 @@ def amm_heat_map(vectors: pd.DataFrame, target: Target, own: Sequence[str] = ())
         label.set_fontweight("bold" if label.get_text() in own else "normal")
     axes.set_xlabel("component of the AMM")
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
 
 
@@ -83,7 +83,7 @@ def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] |
     if groups is not None:
         axes.legend(frameon=False)
     _label(axes, places, [str(name) for name in vectors.index])
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
 
 

@@ -50,7 +50,7 @@ def said(scores: pd.DataFrame) -> str:
 def summary_picture(scores: pd.DataFrame) -> str:
     """A small picture as a data URI: how machines are described, for unseen machines."""
     figure = figures.methods_by_scenario(scores, MACHINES, "lomo", io.BytesIO())
-    return data_uri(partial(figure.savefig, dpi=_SMALL_DPI, format="png"))
+    return data_uri(partial(figures.save, figure, dpi=_SMALL_DPI))
 
 
 def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -> dict[str, Any]:

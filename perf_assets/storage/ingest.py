@@ -184,6 +184,9 @@ class _Work:
                 release(self.lake, bundle)
             except BadInputError as error:
                 row = self._refuse(bundle, row, earlier.get(bundle.name), str(error))
+            except (MemoryError, RecursionError) as error:
+                reason = f"needs more memory than there is ({type(error).__name__}): split it and land it again"
+                row = self._refuse(bundle, row, earlier.get(bundle.name), reason)
             yield row
 
     def _new_row(self, bundle: LandedBundle) -> dict[str, Any]:

@@ -49,10 +49,10 @@ class Page(HTMLParser):
 
     def numbers(self) -> dict[str, pd.DataFrame]:
         """Behind each figure, by file name."""
-        return {figure["download"]: csv_of(figure["href"]) for figure in self.figures}
+        return {figure["download"]: table_of(figure["href"]) for figure in self.figures}
 
 
-def csv_of(address: str) -> pd.DataFrame:
+def table_of(address: str) -> pd.DataFrame:
     """The table that a data: address holds."""
     start, data = address.split(",", 1)
     assert start == "data:text/csv;charset=utf-8;base64"

@@ -11,10 +11,11 @@ from matplotlib.collections import PatchCollection, PathCollection
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
+from perf_assets.core.shown_text import csv_of
 from perf_assets.reports import amm_charts, machine_charts, machine_figures, maps, schedule_figures, vector_figures
 from perf_assets.reports import schedule_page as schedule
 from perf_assets.reports import vector_page as vectors
-from perf_assets.reports.chart import Chart, chart, safe_csv
+from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.figures import BLUE, MOST_MAPE, ORANGE, methods_by_scenario, trees_by_scenario
 from perf_assets.reports.fleet_figures import champion_errors
 from perf_assets.reports.fleet_page import fleet_page
@@ -23,13 +24,13 @@ from perf_assets.reports.pairs_page import gain_chart
 from perf_assets.reports.xamm_report import xamm_page
 from tests.reports import machine_tables, result_tables
 from tests.reports.fleets import every_state
-from tests.reports.site_checks import Page, csv_of
+from tests.reports.site_checks import Page, table_of
 from tests.reports.tables import embeddings, scores
 
 
 def numbers(of: Chart) -> pd.DataFrame:
     """As somebody gets them who follows the link."""
-    return csv_of(of.numbers_address)
+    return table_of(of.numbers_address)
 
 
 def drawn(draw: Callable[..., Figure], *given: object) -> list[Axes]:
@@ -56,16 +57,16 @@ def same(first: object, second: object) -> None:
 def test_texts_that_look_like_formulas_are_texts() -> None:
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "plain", "a=b", None]
     table = pd.DataFrame({"=cmd|' /C calc'!A0": texts, "value": [-1.5, *range(8), np.nan]})
-    found = pd.read_csv(io.StringIO(safe_csv(table)))
+    found = pd.read_csv(io.StringIO(csv_of(table)))
     assert list(found.columns) == ["'=cmd|' /C calc'!A0", "value"]
-    assert [str(text)[:1] for text in found.iloc[:7, 0]] == ["'"] * 7
+    assert [str(text)[:1] for text in found.iloc[:7, 0]] == ["'"] * 4 + ["\\"] * 3, "tabs and line breaks are escapes"
     assert found.iloc[7:9, 0].tolist() == ["plain", "a=b"]
     assert found["value"].tolist()[:3] == [-1.5, 0, 1], "a negative number is no formula"
     assert found.iloc[9].isna().all()
 
 
 def test_numbers_keep_their_digits_and_text_its_commas() -> None:
-    table = pd.DataFrame({"x": [1 / 3, 2_592_000.25, 1e-12], "name": ['a,"b"', "c\nd", "ü"], "is": [True, False, True]})
+    table = pd.DataFrame({"x": [1 / 3, 2_592_000.25, 1e-12], "name": ['a,"b"', "c;d", "ü"], "is": [True, False, True]})
     made = chart("a b/../c", "title", "words", lambda target: target.write(b""), table)
     found = numbers(made)
     assert found["x"].to_numpy() == pytest.approx(table["x"].to_numpy(), rel=1e-9)
