@@ -26,7 +26,7 @@ All of this is simulated. Look at it:
   .venv/bin/perf-assets evaluate xamm          all methods beside their baselines, as a page (about 12 minutes)
   .venv/bin/perf-assets amm                    the machines as vectors; pictures in data_lake/reports/
   .venv/bin/perf-assets counters               what each machine counts, and what it stands for
-  .venv/bin/perf-assets land PATH --machine M  your own measurements (see data_lake/README.md)
+  .venv/bin/perf-assets land PATH --machine M  your own measurements (see docs/get_started.md)
   .venv/bin/perf-assets ingest                 read what landed, unless the sensor of 'make up' does
 """
 

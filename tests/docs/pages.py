@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -17,6 +18,7 @@ COMMANDS = ("", "sh")
 SHOWN = ("text", "yaml", "json")
 """Info strings of blocks that are not run."""
 _FENCE = re.compile(r"^\s*```(.*)$")
+_ASSIGNMENT = re.compile(r"[A-Z_]+=")
 _CODE = re.compile(r"`([^`]+)`")
 _COMMAND_LINE = re.compile(r"^\s*(?:\.venv/bin/)?(?:perf-assets|python|make|curl|dg|mlflow) ")
 
@@ -38,8 +40,14 @@ class Command:
     @property
     def words(self) -> list[str]:
         """As the shell takes them, without the folder of the virtual environment."""
-        first, *rest = shlex.split(self.text, comments=True)
+        first, *rest = shlex.split(self.text, comments=True)[len(self.variables) :]
         return [first.removeprefix(".venv/bin/"), *rest]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment that stands before the command: NAME=value."""
+        given = takewhile(_ASSIGNMENT.match, shlex.split(self.text, comments=True))
+        return dict(word.split("=", 1) for word in given)
 
 
 @dataclass(frozen=True)

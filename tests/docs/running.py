@@ -69,6 +69,12 @@ class Documented:
 
     def run(self, command: Command) -> None:
         """Fail with the place of the command and what it said, unless it succeeds."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in command.variables.items() if command.info != "python" else ():
+                patch.setenv(name, value)
+            self._run(command)
+
+    def _run(self, command: Command) -> None:
         if command.info == "python":
             _python(command)
             return
@@ -120,10 +126,8 @@ class Documented:
             pytest.fail(f"{command.place}: '{command.text}':\n{done.stdout}{done.stderr[-2000:]}", pytrace=False)
 
     def _serve(self, command: Command, words: list[str]) -> None:
-        """Start it on a free port, whichever one the page names."""
+        """Start it on a free port, whichever one the page names: the last one counts."""
         self.stop()
-        if "--port" in words:
-            del words[words.index("--port") :][:2]
         line = [sys.executable, "-c", "from perf_assets.cli.main import main; main()", "serve", *words, "--port", "0"]
         self.service = subprocess.Popen(
             line, cwd=self.folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
