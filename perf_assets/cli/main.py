@@ -38,6 +38,7 @@ _COMMANDS = {
     "report": "Write the results as pages for people: a site without network.",
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
+    "manual": "Print every command with its arguments and options.",
     "doctor": "Check this installation and say what to do.",
 }
 

@@ -18,7 +18,9 @@ _LEAST_LETTERS = 16
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
 @click.option("--token-file", type=click.Path(path_type=Path), help=f"Bearer token to ask for; or {_VARIABLE}.")
-@click.option("--max-body-bytes", type=click.IntRange(1000), default=4 * 2**20, show_default=True)
+@click.option(
+    "--max-body-bytes", type=click.IntRange(1000), default=4 * 2**20, show_default=True, help="Size of one question."
+)
 @click.option("--max-rows", type=click.IntRange(1), default=1000, show_default=True, help="Runs of one question.")
 @click.option("--timeout", type=click.FloatRange(0.1), default=30.0, show_default=True, help="Seconds for an answer.")
 def command(host: str, port: int, token_file: Path | None, max_body_bytes: int, max_rows: int, timeout: float) -> None:
