@@ -16,6 +16,7 @@ _GAIN = (
     "Gain: MAPE of the best model of the target's runs alone / MAPE of the product. Severity: 0 as a machine "
     "to itself, 1 nothing in common."
 )
+_NO_GAIN = f"Nothing to show: no pair has a severity and scores at {GAIN_SHOTS} shots."
 
 
 def gain_chart(matrix: pd.DataFrame) -> Chart:
@@ -37,7 +38,9 @@ def pairs_page(matrix: pd.DataFrame, gains: Chart, medians: pd.DataFrame) -> str
     """The page; `medians` of MAPE by method (first column) and number of shots."""
     pairs = len(matrix[["source", "target"]].drop_duplicates())
     parts = [
-        Part("How hard, and what transfer gains", _GAIN, [gains]),
+        Part("How hard, and what transfer gains", _GAIN, [gains])
+        if len(gains.numbers)
+        else Part("How hard, and what transfer gains", _NO_GAIN, []),
         Part("Errors", "", [], {"Median MAPE (as a ratio) over pairs and seeds, by number of shots": medians}),
     ]
     return results_page(

@@ -20,7 +20,7 @@ from perf_assets.reports.figures import BLUE, MOST_MAPE, ORANGE, methods_by_scen
 from perf_assets.reports.fleet_figures import champion_errors
 from perf_assets.reports.fleet_page import fleet_page
 from perf_assets.reports.machine_numbers import method_name
-from perf_assets.reports.pairs_page import gain_chart
+from perf_assets.reports.pairs_page import gain_chart, pairs_page
 from perf_assets.reports.xamm_report import xamm_page
 from tests.reports import machine_tables, result_tables
 from tests.reports.fleets import every_state
@@ -150,6 +150,13 @@ def test_pairs() -> None:
         points(drawn(machine_figures.severity_against_gain, machine_tables.matrix())[0]),
     )
     assert np.log(found["gain_factor"]).to_numpy() == pytest.approx(found["log_gain"].to_numpy())
+
+
+def test_pairs_without_a_severity_have_a_line_in_place_of_a_figure() -> None:
+    unknown = machine_tables.matrix().assign(severity_ratio=np.nan)
+    page = pairs_page(unknown, gain_chart(unknown), pd.DataFrame({"method": ["product"], 10: [0.1]}))
+    assert "<figure>" not in page
+    assert "Nothing to show: no pair has a severity and scores at 10 shots." in page
 
 
 def test_schedules() -> None:
