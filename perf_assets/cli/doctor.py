@@ -10,12 +10,13 @@ from pathlib import Path
 
 import click
 
+from perf_assets.cli.database import stores
 from perf_assets.cli.lake import open_warehouse
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.cli.services import free_port
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.places import dagster_home, lake_root, project_root
+from perf_assets.core.places import dagster_home, database_of, lake_root, project_root
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake, strays
@@ -90,7 +91,7 @@ def _disk() -> Iterator[Finding]:
             f"{name} disk", state, f"{free / 1e9:.1f} GB free at {existing}", "" if state == "ok" else "free space"
         )
     kind = _file_system(dagster_home())
-    if kind in _NETWORK_FILE_SYSTEMS:
+    if kind in _NETWORK_FILE_SYSTEMS and database_of(dagster_home()) is None:
         yield Finding("Dagster home", "problem", f"on {kind}", "SQLite breaks there: set DAGSTER_HOME to a local disk")
 
 
@@ -99,6 +100,12 @@ def _file_system(folder: Path) -> str:
 
     holding = [part for part in psutil.disk_partitions(all=True) if folder.is_relative_to(part.mountpoint)]
     return max(holding, key=lambda part: len(part.mountpoint)).fstype if holding else "unknown"
+
+
+def _databases() -> Iterator[Finding]:
+    for store in stores():
+        advice = "see 'perf-assets database --help'" if store.problem else ""
+        yield Finding(f"{store.what} state", "problem" if store.problem else "ok", store.problem or store.where, advice)
 
 
 def _ports() -> Iterator[Finding]:
@@ -147,4 +154,4 @@ def _warehouse() -> Iterator[Finding]:
     yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
-_CHECKS = (_python, _versions, _disk, _ports, _locks, _landing, _warehouse)
+_CHECKS = (_python, _versions, _disk, _databases, _ports, _locks, _landing, _warehouse)

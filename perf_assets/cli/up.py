@@ -10,10 +10,12 @@ from pathlib import Path
 
 import click
 
+from perf_assets.cli.outage import Keeper
 from perf_assets.cli.output import say
 from perf_assets.cli.services import Service, answers, free_port, stop, wait_until_ready
 from perf_assets.core.errors import BusyError
-from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.postgres import is_postgres
 from perf_assets.storage.files import exclusive
 
 _START_SECONDS = 120.0
@@ -33,19 +35,17 @@ def command(port: int, mlflow_port: int) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
         port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
-        services = _start_all(home, port, mlflow_port)
-        try:
-            wait_until_ready(services, _START_SECONDS)
-            click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
-            say("Press Ctrl-C to stop.")
-            while not stopped.wait(1.0):
-                for service in services:
-                    revived = service.revive()
-                    if revived is not None:
-                        say(revived)
-        finally:
-            say("Stopping.")
-            stop(services)
+        with Keeper(database_of(home)) as keeper:
+            services = _start_all(home, port, mlflow_port)
+            try:
+                wait_until_ready(services, _START_SECONDS)
+                click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
+                say("Press Ctrl-C to stop.")
+                while not stopped.wait(1.0):
+                    keeper.look_after(services)
+            finally:
+                say("Stopping.")
+                stop(services)
 
 
 @contextmanager
@@ -60,12 +60,18 @@ def _only_one(home: Path) -> Iterator[None]:
 
 
 def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
-    from perf_assets.defs.dead_runs import end_dead_runs
+    from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
     from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
-    from perf_assets.defs.runs import daemon_is_alive, open_instance
+    from perf_assets.defs.runs import daemon_is_alive, migrate_instance, open_instance
 
+    migrate_instance(home)
+    if is_postgres(mlflow_tracking_uri()):
+        from perf_assets.registry.store import open_store
+
+        open_store()
     instance = open_instance()
     end_dead_runs(instance)
+    note_launcher(instance)
     lake = lake_root()
     (lake / "mlflow").mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent
@@ -74,6 +80,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     environment = {
         "DAGSTER_HOME": str(home),
         "PERF_ASSETS_LAKE": str(lake),
+        # Not an argument: it may hold a password, which process lists would show.
+        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
@@ -94,7 +102,6 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
             "mlflow",
             [
                 *("mlflow", "ui", "--host", here, "--port", str(mlflow_port)),
-                *("--backend-store-uri", mlflow_tracking_uri()),
                 *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
             ],
             lambda: answers(f"http://{here}:{mlflow_port}/health"),

@@ -1,9 +1,12 @@
 """Where things are: the project's own folders, unless the environment moves them."""
 
 import os
+import re
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
+
+_PASSWORD = re.compile(r"(//[^:/@]*):[^@]*(@)")
 
 
 def project_root() -> Path:
@@ -43,6 +46,30 @@ def check_dagster_home() -> Path:
     return home
 
 
+def database_of(home: Path) -> str | None:
+    """Address of the PostgreSQL database that a home's dagster.yaml names; None where it names none: SQLite files."""
+    import yaml
+
+    file = home / "dagster.yaml"
+    document = yaml.safe_load(file.read_text()) if file.is_file() else None
+    address = ((document or {}).get("storage") or {}).get("postgres", {}).get("postgres_url")
+    return address if isinstance(address, str) else None
+
+
+def mlflow_uri_file() -> Path:
+    """File in the lake that names an MLflow store elsewhere; see 'perf-assets database'."""
+    return lake_root() / "mlflow" / "tracking_uri"
+
+
 def mlflow_tracking_uri() -> str:
-    """Address of the MLflow store: `MLFLOW_TRACKING_URI`, or a SQLite file in the lake."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
+    """Address of the MLflow store: `MLFLOW_TRACKING_URI`, the one that the lake names, or a SQLite file in the lake."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    if given:
+        return given
+    file = mlflow_uri_file()
+    return file.read_text().strip() if file.is_file() else f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
+
+
+def shown_tracking_uri() -> str:
+    """The same for people: without a password."""
+    return _PASSWORD.sub(r"\1\2", mlflow_tracking_uri())

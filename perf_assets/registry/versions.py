@@ -12,7 +12,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
 from perf_assets.core.errors import BadInputError, RegistryError
-from perf_assets.core.places import mlflow_tracking_uri
+from perf_assets.core.places import shown_tracking_uri
 from perf_assets.registry.store import first_line, open_store
 
 CHAMPION, CHALLENGER = "champion", "challenger"
@@ -40,7 +40,7 @@ def load(name: str, alias: str) -> PyFuncModel:
         return model
     except MlflowException as error:
         raise BadInputError(
-            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({first_line(error)}): train one"
+            f"no model {name}@{alias} in {shown_tracking_uri()} ({first_line(error)}): train one"
         ) from None
 
 
