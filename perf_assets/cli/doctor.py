@@ -16,10 +16,10 @@ from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.cli.services import free_port
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.places import dagster_home, database_of, lake_root, project_root
-from perf_assets.storage.files import exclusive
+from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake, strays
+from perf_assets.storage.leases import holder, leased
 
 _NEEDED_BYTES = 2 * 10**9
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "fuse.sshfs"}
@@ -93,6 +93,20 @@ def _disk() -> Iterator[Finding]:
     kind = _file_system(dagster_home())
     if kind in _NETWORK_FILE_SYSTEMS and database_of(dagster_home()) is None:
         yield Finding("Dagster home", "problem", f"on {kind}", "SQLite breaks there: set DAGSTER_HOME to a local disk")
+    yield from _shared_lake()
+
+
+def _shared_lake() -> Iterator[Finding]:
+    """What must not be on a file system that hosts share."""
+    lake, kind = Lake.default(), _file_system(lake_root())
+    if kind not in _NETWORK_FILE_SYSTEMS:
+        return
+    if lake.warehouse.is_relative_to(lake.root):
+        advice = "set PERF_ASSETS_WAREHOUSE to a file on a local disk"
+        yield Finding("warehouse", "problem", f"in a lake on {kind}", advice)
+    if mlflow_tracking_uri().startswith("sqlite:"):
+        advice = "SQLite breaks there: use 'perf-assets database postgresql://USER@HOST/DATABASE'"
+        yield Finding("MLflow state", "problem", f"SQLite in a lake on {kind}", advice)
 
 
 def _file_system(folder: Path) -> str:
@@ -121,10 +135,10 @@ def _locks() -> Iterator[Finding]:
     held = []
     for lock in sorted(lake_root().glob("locks/*.lock")):
         try:
-            with exclusive(lock, lock.stem, wait_seconds=0):
+            with leased(lock, lock.stem, wait_seconds=0):
                 pass
         except BusyError:
-            held.append(f"{lock.stem} by process {lock.read_text().strip()}")
+            held.append(f"{lock.stem} by {holder(lock) or f'process {lock.read_text().strip()}'}")
     found = ", ".join(held) or "none held"
     yield Finding("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
 

@@ -33,6 +33,15 @@ def lake_root() -> Path:
     return _folder("PERF_ASSETS_LAKE", "data_lake")
 
 
+def local_warehouse(lake: Path) -> Path | None:
+    """File of this host's own warehouse of a lake that several hosts share: `PERF_ASSETS_WAREHOUSE`.
+
+    It is that of the lake which the environment names, of no other.
+    """
+    given = os.environ.get("PERF_ASSETS_WAREHOUSE")
+    return _folder("PERF_ASSETS_WAREHOUSE", "") if given and lake == lake_root() else None
+
+
 def dagster_home() -> Path:
     """Folder of the Dagster instance: `DAGSTER_HOME`, or the project's own."""
     return _folder("DAGSTER_HOME", "dagster_home")

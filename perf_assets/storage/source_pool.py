@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
-from perf_assets.storage.files import exclusive, put_back, replacing_folder, sha256_of
+from perf_assets.storage.files import put_back, replacing_folder, sha256_of
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.leases import leased
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,5 +56,5 @@ def frozen(lake: Lake) -> SourcePool:
 
 @contextmanager
 def _alone(lake: Lake) -> Iterator[None]:
-    with exclusive(lake.locks / "source-pool.lock", "the pool of source data", _WAIT_SECONDS):
+    with leased(lake.locks / "source-pool.lock", "the pool of source data", _WAIT_SECONDS):
         yield
