@@ -164,8 +164,13 @@ class Warehouse:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with exclusive(self._lake.warehouse_lock, "the warehouse", self._wait_seconds):
-            yield
+        # What is read while the lock is held must not ask for it again.
+        before, self._has_followed = self._has_followed, True
+        try:
+            with exclusive(self._lake.warehouse_lock, "the warehouse", self._wait_seconds):
+                yield
+        finally:
+            self._has_followed = before
 
     def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         deadline = time.monotonic() + self._wait_seconds
