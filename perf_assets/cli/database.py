@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,14 +40,17 @@ class Store:
 
 @click.command()
 @click.argument("address", required=False)
+@click.option("--carry-over", is_flag=True, help="Copy runs, events, cursors and models of the SQLite files first.")
 @json_option
-def command(address: str | None, as_json: bool) -> None:
+def command(address: str | None, carry_over: bool, as_json: bool) -> None:
     """Say which database keeps Dagster's and MLflow's state, or use another from now on.
 
     ADDRESS is postgresql://USER@HOST:PORT/DATABASE, or 'sqlite' for the files that are used without a database
     server. The password comes from PGPASSWORD or ~/.pgpass. Nothing changes unless the new database can be used; what
-    the old one holds stays there.
+    the old one holds stays there. With --carry-over the new one, which must be empty, holds it too.
     """
+    if carry_over and address in (None, _SQLITE):
+        raise BadInputError("--carry-over is from SQLite files to PostgreSQL: name a database, postgresql://…")
     if address is not None:
         if os.environ.get("MLFLOW_TRACKING_URI"):
             raise BadInputError("MLFLOW_TRACKING_URI is set, and would win over what this command writes: unset it")
@@ -55,7 +58,7 @@ def command(address: str | None, as_json: bool) -> None:
             if address == _SQLITE:
                 _write_choice(None)
             else:
-                _use_postgres(Address.given(address))
+                _use_postgres(Address.given(address), carry_over=carry_over)
     found = stores()
     if as_json:
         print_json({"stores": [asdict(store) for store in found]})
@@ -85,15 +88,19 @@ def _looked_at(what: str, address: str) -> Store:
 @contextmanager
 def _nothing_running(home: Path) -> Iterator[None]:
     """Services would go on with the old database."""
-    try:
-        with exclusive(home / "up.lock", "perf-assets up", wait_seconds=0):
-            yield
-    except BusyError:
-        raise BusyError("'perf-assets up' is running and would go on with the old database: stop it first") from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
+        except BusyError:
+            told = "'perf-assets up' is running and would go on with the old database: stop it first"
+            raise BusyError(told) from None
+        yield
 
 
-def _use_postgres(address: Address) -> None:
+def _use_postgres(address: Address, *, carry_over: bool) -> None:
     """Make the database ready, and use it from now on."""
+    if carry_over:
+        _check_files()
     from perf_assets.defs.runs import migrate_instance
     from perf_assets.registry.store import migrate
 
@@ -105,7 +112,31 @@ def _use_postgres(address: Address) -> None:
         migrate_instance(Path(folder))
     say("making MLflow's tables")
     migrate(Address(address.in_schema(_MLFLOW)))
+    if carry_over:
+        _carry_over(address)
     _write_choice(address)
+
+
+def _check_files() -> None:
+    """Only SQLite files that nothing writes can be carried over."""
+    from perf_assets.defs.dead_runs import runs_at_work
+    from perf_assets.defs.runs import open_instance
+
+    if any(store.where.startswith("postgresql") for store in stores()):
+        raise BadInputError("PostgreSQL is in use: --carry-over is from SQLite files only")
+    with open_instance() as instance:
+        at_work = runs_at_work(instance)
+    if at_work:
+        raise BusyError(f"runs are at work ({', '.join(run[:8] for run in at_work)}): wait for them, or stop them")
+
+
+def _carry_over(address: Address) -> None:
+    from perf_assets.storage.carry_over import carry_over, dagster_files, mlflow_files
+
+    store = mlflow_files(Path(mlflow_tracking_uri().removeprefix(f"{_SQLITE}:///")))
+    counts = carry_over(address, [dagster_files(dagster_home()), store])
+    told = ", ".join(f"{table} {count}" for table, count in counts.items() if count)
+    say(f"carried over, and counted again: {told or 'nothing, there were no rows'}")
 
 
 def _write_choice(address: Address | None) -> None:

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -51,12 +51,13 @@ def command(port: int, mlflow_port: int) -> None:
 @contextmanager
 def _only_one(home: Path) -> Iterator[None]:
     """Two daemons on one instance would start every run twice."""
-    try:
-        with exclusive(home / "up.lock", "perf-assets up", wait_seconds=0):
-            yield
-    except BusyError:
-        running = (home / "up.lock").read_text().strip()
-        raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
+        except BusyError:
+            running = (home / "up.lock").read_text().strip()
+            raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
+        yield
 
 
 def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:

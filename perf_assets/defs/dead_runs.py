@@ -31,6 +31,13 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     return ended
 
 
+def runs_at_work(instance: dg.DagsterInstance) -> list[str]:
+    """Ids of runs that some process executes at this moment."""
+    end_dead_runs(instance)
+    alive = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+    return [run.run_id for run in instance.get_runs(alive)]
+
+
 def own_process() -> str:
     """Value of the tag for the process that asks."""
     return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"

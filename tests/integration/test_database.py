@@ -20,50 +20,12 @@ from tests.postgres import PASSWORD, Server
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("postgres")]
 
 
-def where(installation: Installation) -> dict[str, str]:
-    return {store["what"]: store["where"] for store in installation.json("database")["stores"]}
-
-
 def one_line(done: "subprocess.CompletedProcess[str]") -> str:
     """What a refused command says."""
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("perf-assets: "))
     return line
-
-
-def test_one_command_switches_and_another_switches_back(postgres: Server, installation: Installation) -> None:
-    configuration = installation.home / "dagster.yaml"
-    before = configuration.read_text()
-    address = postgres.database()
-    assert {store["where"] for store in installation.json("database", address)["stores"]} == {address}
-    assert configuration.read_text().startswith(before)
-
-    land_perf_stat(installation.lake, "quartz", "b1", 12345)
-    assert installation.json("ingest")["machines"][0]["bundles"] == 1
-    with Address(address).connected() as connection:
-        runs = connection.exec_driver_sql("SELECT status FROM dagster.runs").scalars().all()
-        partitions = connection.exec_driver_sql("SELECT partition FROM dagster.dynamic_partitions").scalars().all()
-    assert (runs, partitions) == (["SUCCESS"], ["quartz"])
-    assert installation.json("models")["models"] == []
-    assert not list(installation.root.rglob("*.db")), "a SQLite file was written"
-    for path in installation.root.rglob("*"):
-        assert not path.is_file() or PASSWORD.encode() not in path.read_bytes(), path
-
-    postgres.stop()
-    told = one_line(installation.run("ingest", "--reread"))
-    assert address in told
-    assert "start the server" in told
-    doctor = installation.run("doctor", "--json")
-    found = {finding["check"]: finding for finding in json.loads(doctor.stdout)["findings"]}
-    assert doctor.returncode == 1
-    assert found["Dagster state"]["state"] == found["MLflow state"]["state"] == "problem"
-    postgres.start()
-    assert installation.json("ingest", "--reread")["machines"][0]["bundles"] == 1
-
-    assert "SQLite" in installation.json("database", "sqlite")["stores"][0]["where"]
-    assert configuration.read_text() == before
-    assert where(installation)["MLflow"].startswith("sqlite:///")
 
 
 @pytest.mark.parametrize(
@@ -150,9 +112,43 @@ def test_two_hosts_make_the_tables_once(postgres: Server, tmp_path: Path) -> Non
     assert [out.strip() for out, _ in answers] == ["2", "2"], "the default experiment and that of perf_assets"
 
 
-def test_services_survive_the_loss_of_their_database(postgres: Server, installation: Installation) -> None:
+def test_one_command_switches_and_services_survive_a_loss(postgres: Server, installation: Installation) -> None:
+    configuration = installation.home / "dagster.yaml"
+    before = configuration.read_text()
     address = postgres.database()
-    installation.json("database", address)
+    assert {store["where"] for store in installation.json("database", address)["stores"]} == {address}
+    assert configuration.read_text().startswith(before)
+
+    _live_through_a_loss(postgres, installation)
+
+    with Address(address).connected() as connection:
+        runs = connection.exec_driver_sql("SELECT DISTINCT status FROM dagster.runs").scalars().all()
+        partitions = connection.exec_driver_sql("SELECT partition FROM dagster.dynamic_partitions").scalars().all()
+        experiments = connection.exec_driver_sql("SELECT name FROM mlflow.experiments").scalars().all()
+    assert runs
+    assert (partitions, sorted(experiments)) == (["quartz"], ["Default", "perf_assets"])
+    assert not list(installation.root.rglob("*.db")), "a SQLite file was written"
+    for path in installation.root.rglob("*"):
+        assert not path.is_file() or PASSWORD.encode() not in path.read_bytes(), path
+
+    postgres.stop()
+    told = one_line(installation.run("ingest", "--reread"))
+    assert address in told
+    assert "start the server" in told
+    doctor = installation.run("doctor", "--json")
+    found = {finding["check"]: finding for finding in json.loads(doctor.stdout)["findings"]}
+    assert doctor.returncode == 1
+    assert found["Dagster state"]["state"] == found["MLflow state"]["state"] == "problem"
+    postgres.start()
+
+    dagster, mlflow = installation.json("database", "sqlite")["stores"]
+    assert dagster["where"].startswith("SQLite")
+    assert mlflow["where"].startswith("sqlite:///")
+    assert configuration.read_text() == before
+
+
+def _live_through_a_loss(postgres: Server, installation: Installation) -> None:
+    """Let services ingest by themselves, before and after their database was away."""
     other = install(installation.root / "other")
     shutil.copyfile(installation.home / "dagster.yaml", other.home / "dagster.yaml")
 
@@ -161,17 +157,15 @@ def test_services_survive_the_loss_of_their_database(postgres: Server, installat
 
     with running(installation) as up:
         land_perf_stat(installation.lake, "quartz", "b1", 12345)
-        wait_for(lambda: ingested() == 1, "the first bundle in the record", 120)
-        assert "already" in one_line(other.run("up", "--port", "0", "--mlflow-port", "0"))
+        wait_for(lambda: ingested() == 1, "the first bundle in the record", 180)
+        assert "on another host" in one_line(other.run("up", "--port", "0", "--mlflow-port", "0"))
         assert "stop it first" in one_line(installation.run("database", "sqlite"))
         postgres.stop()
         time.sleep(20)
         postgres.start()
         land_perf_stat(installation.lake, "quartz", "b2", 54321)
-        wait_for(lambda: ingested() == 2, "the second bundle in the record", 240)
+        wait_for(lambda: ingested() == 2, "the second bundle in the record", 300)
         assert up.process.poll() is None
         assert up.ask("{ version }")["version"]
-        names = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-        assert PASSWORD not in names
-        for log in (installation.home / "service_logs").iterdir():
-            assert PASSWORD not in log.read_text()
+        processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        assert PASSWORD not in processes

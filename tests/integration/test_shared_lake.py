@@ -57,6 +57,5 @@ def test_two_hosts_ingest_at_once_and_each_has_everything(tmp_path: Path) -> Non
 
     land_perf_stat(lake, "ruby", "b1", 5)
     hosts[0].json("ingest")
-    seen = hosts[1].json("counters")
-    assert seen == hosts[0].json("counters")
-    assert "ruby" in json.dumps(seen), "the second host's warehouse follows the record when it is opened"
+    seen = {row["machine"] for row in hosts[1].json("counters")["counters"]}
+    assert seen == {"quartz", "ruby"}, "the second host's warehouse follows the record when it is opened"
