@@ -14,8 +14,9 @@ from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection
 
-_CONNECT_SECONDS = 5
 _DRIVER = "postgresql+psycopg2"
+_LOSSES_ARE_SEEN = {"connect_timeout": "10", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
+"""A host that is switched off answers nothing: without these, a connection to it would be waited for very long."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Address:
     def in_schema(self, schema: str) -> str:
         """Address of one schema, whose tables have names that those of another may have too."""
         given = self.url.query.get("options", "")
-        options = f"{given} -csearch_path={schema}".strip()
-        return self.url.update_query_dict({"options": options}).render_as_string(hide_password=False)
+        query = {**_LOSSES_ARE_SEEN, **self.url.query, "options": f"{given} -csearch_path={schema}".strip()}
+        return self.url.set(query=query).render_as_string(hide_password=False)
 
     def __str__(self) -> str:
         """For people; without a password."""
@@ -79,7 +80,7 @@ class Address:
                 self.url,
                 poolclass=NullPool,
                 isolation_level="AUTOCOMMIT",
-                connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "perf-assets"},
+                connect_args={**_LOSSES_ARE_SEEN, "connect_timeout": "5", "application_name": "perf-assets"},
             )
         except ModuleNotFoundError as error:
             raise BadInputError(f"{error}: install it with pip install 'perf_assets[postgres]'") from None

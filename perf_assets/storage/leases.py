@@ -142,7 +142,7 @@ def _create(lock: Path, purpose: str, number: int) -> Lease | None:
     except FileExistsError:
         return None
     # The folder may have gone on to higher numbers, and been tidied, since we looked.
-    if max(_numbers(lock)) > number:
+    if max(_numbers(lock), default=0) != number:
         os.close(descriptor)
         path.unlink(missing_ok=True)
         return None

@@ -17,11 +17,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
 from perf_assets.core.errors import BusyError
 from perf_assets.core.manifest import Manifest
+from perf_assets.core.model_tables import BEHAVES_LIKE
 from perf_assets.core.tables import BUNDLES, COUNTERS
 from perf_assets.storage import ingest as ingest_module
 from perf_assets.storage import leases
@@ -30,6 +32,7 @@ from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
 from perf_assets.storage.leases import leased
 from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.results import store
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
@@ -239,6 +242,35 @@ def test_who_holds_a_lease_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
         lease.check()
     assert leases.holder(lock) is None
     assert len(list((lake.locks / "quartz.leases").iterdir())) == 1
+
+
+def test_what_models_make_on_one_host_is_in_the_warehouse_of_another(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(lake.root))
+    land_counters(lake, "b1", profile_facts(), {"INS": 1})
+    ingest_machine(lake, "quartz", read_counters)
+
+    def shares(host: str) -> list[float]:
+        monkeypatch.setenv("PERF_ASSETS_WAREHOUSE", str(tmp_path / host / "warehouse.duckdb"))
+        warehouse = Warehouse(lake)
+        warehouse.follow()
+        return [float(value) for value in warehouse.frame(f"SELECT attention_ratio FROM {name}")["attention_ratio"]]
+
+    name = BEHAVES_LIKE.name
+    assert shares("one") == shares("two") == []
+    row = {
+        "machine": "quartz",
+        "app": "Kripke",
+        "kernel": "DAXPY",
+        "attention_ratio": 0.5,
+        "runs_count": 1,
+        "is_simulated": False,
+    }
+    for share in (0.5, 0.25):
+        monkeypatch.setenv("PERF_ASSETS_WAREHOUSE", str(tmp_path / "one" / "warehouse.duckdb"))
+        store(lake, Warehouse(lake), BEHAVES_LIKE, pd.DataFrame([row | {"attention_ratio": share}]))
+        assert shares("two") == shares("one") == [share]
 
 
 def test_hosts_that_land_the_same_name_leave_one_whole_bundle(tmp_path: Path) -> None:
