@@ -8,10 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
 
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.postgres import Address, Claim
+from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat
 from tests.integration.conftest import Installation, install, running, wait_for
@@ -110,6 +113,35 @@ def test_two_hosts_make_the_tables_once(postgres: Server, tmp_path: Path) -> Non
     answers = [host.communicate(timeout=120) for host in hosts]
     assert [host.returncode for host in hosts] == [0, 0], answers
     assert [out.strip() for out, _ in answers] == ["2", "2"], "the default experiment and that of perf_assets"
+
+
+def test_runs_that_died_on_this_host_are_ended(
+    postgres: Server, installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = Address.given(postgres.database())
+    address.make_schemas("dagster")
+    storage = {"storage": {"postgres": {"postgres_url": address.in_schema("dagster")}}}
+    (installation.home / "dagster.yaml").write_text(json.dumps(storage))
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    with dg.DagsterInstance.from_config(str(installation.home)) as instance:
+
+        def launched() -> str:
+            run = instance.create_run_for_job(dg.GraphDefinition("work").to_job())
+            instance.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, "work"), run.run_id)
+            started = EngineEventData({"pid": dg.MetadataValue.text(str(dead.pid))})
+            instance.report_engine_event("Started process for run", run, started)
+            return str(run.run_id)
+
+        launched()
+        assert end_dead_runs(instance) == [], "nobody knows where it ran"
+        note_launcher(instance)
+        run = launched()
+        note_launcher(instance)
+        assert end_dead_runs(instance) == [run]
+        monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+        launched()
+        assert end_dead_runs(instance) == []
 
 
 def test_one_command_switches_and_services_survive_a_loss(postgres: Server, installation: Installation) -> None:
