@@ -102,8 +102,11 @@ class Address:
 
         try:
             with self.connected() as connection, self.locked("schemas"):
+                # Not with IF NOT EXISTS, which asks for the right to create also where the schema is there.
+                there = set(connection.execute(text("SELECT nspname FROM pg_namespace")).scalars())
                 for schema in schemas:
-                    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
+                    if schema not in there:
+                        connection.execute(text(f"CREATE SCHEMA {schema}"))
         except ProgrammingError as error:
             raise DatabaseError(
                 f"{self} cannot be used ({_why(error)}): let its owner GRANT CREATE ON DATABASE"
