@@ -11,7 +11,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
+from dagster_postgres.utils import wait_for_connection
 
+from perf_assets.cli import main
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.postgres import Address, Claim
 from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
@@ -69,6 +71,21 @@ def test_an_address_is_shown_without_its_password() -> None:
     assert "sslmode=require" in Address.given("postgresql://perf@db/perf?sslmode=require").in_schema("dagster")
     with pytest.raises(BadInputError, match="no address"):
         Address.given("somewhere")
+
+
+def test_a_loss_half_way_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def lose() -> None:
+        wait_for_connection("postgresql+psycopg2://perf:hush@127.0.0.1:1/perf", retry_limit=0)
+
+    monkeypatch.setattr(main, "_run", lose)
+    monkeypatch.setattr(os, "_exit", lambda code: sys.exit(code))
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: None)
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("perf-assets: PostgreSQL went away")
+    assert line.endswith("start the server, or look at host, port and network; then do this again")
 
 
 def test_a_claim_outlives_the_server(postgres: Server) -> None:
