@@ -72,7 +72,9 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         open_store()
     instance = open_instance()
     end_dead_runs(instance)
-    note_launcher(instance)
+    left_behind = note_launcher(instance)
+    if left_behind is not None:
+        say(left_behind)
     lake = lake_root()
     (lake / "mlflow").mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent

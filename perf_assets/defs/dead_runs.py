@@ -9,6 +9,8 @@ import dagster as dg
 import psutil
 from dagster._core.storage.runs import SqliteRunStorage
 
+from perf_assets.core.errors import listed
+
 PROCESS_TAG = "perf_assets/process"
 """Of a run that a command executes in its own process: host, process, and when that began."""
 _LAUNCHER = "perf_assets/launcher"
@@ -57,17 +59,31 @@ def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int, 
     return None
 
 
-def note_launcher(instance: dg.DagsterInstance) -> None:
-    """Remember that this host launches runs from now on, so that it can tell which of them have died."""
-    if _launching_since(instance) == math.inf:
-        instance.run_storage.set_cursor_values({_LAUNCHER: f"{socket.gethostname()}:{time.time()}"})
+def note_launcher(instance: dg.DagsterInstance) -> str | None:
+    """Remember that this host launches runs from now on, so that it can tell which of them have died.
+
+    Gives one line where another host did so before, and left runs of which nobody knows whether they are at work.
+    """
+    if _launching_since(instance) != math.inf:
+        return None
+    before, _ = _launcher(instance)
+    instance.run_storage.set_cursor_values({_LAUNCHER: f"{socket.gethostname()}:{time.time()}"})
+    left = [run[:8] for run in runs_at_work(instance)]
+    if not before or not left:
+        return None
+    return f"runs {listed(left)} were begun while {before} launched runs: if it is down, end them on the Dagster page"
+
+
+def _launcher(instance: dg.DagsterInstance) -> tuple[str, str]:
+    host, _, since = instance.run_storage.get_cursor_values({_LAUNCHER}).get(_LAUNCHER, "").rpartition(":")
+    return host, since
 
 
 def _launching_since(instance: dg.DagsterInstance) -> float:
     """Time from which on all runs were launched on this host: never, where another host launches them."""
     if isinstance(instance.run_storage, SqliteRunStorage):
         return 0.0
-    host, _, since = instance.run_storage.get_cursor_values({_LAUNCHER}).get(_LAUNCHER, "").rpartition(":")
+    host, since = _launcher(instance)
     return float(since) if host == socket.gethostname() else math.inf
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -156,9 +157,15 @@ def test_runs_that_died_on_this_host_are_ended(
         run = launched()
         note_launcher(instance)
         assert end_dead_runs(instance) == [run]
+        host = socket.gethostname()
         monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
-        launched()
+        left = launched()
         assert end_dead_runs(instance) == []
+        told = note_launcher(instance)
+        assert told is not None
+        assert left[:8] in told
+        assert f"while {host} launched runs" in told
+        assert note_launcher(instance) is None
 
 
 def test_one_command_switches_and_services_survive_a_loss(postgres: Server, installation: Installation) -> None:
