@@ -1,6 +1,7 @@
 """What tests of several packages share."""
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import pytest
 
 from perf_assets.core.manifest import BundleFacts
 from perf_assets.storage.lake import Lake
+from tests.postgres import Server, running_server
 
 if TYPE_CHECKING:
     from perf_assets.features.paired import PairedSamples
@@ -21,6 +23,21 @@ COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 def lake(tmp_path: Path) -> Lake:
     """An empty lake."""
     return Lake(tmp_path / "lake")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A real PostgreSQL server."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The same, with its password where the client library looks; running again after the test."""
+    monkeypatch.setenv("PGPASSFILE", str(postgres_server.passwords))
+    yield postgres_server
+    postgres_server.start_again()
 
 
 @pytest.fixture(scope="session")

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import click
 
+from perf_assets.cli.database import stores
 from perf_assets.cli.lake import open_warehouse
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.cli.services import free_port
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.places import dagster_home, lake_root, project_root
-from perf_assets.storage.files import exclusive
+from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake, strays
+from perf_assets.storage.leases import holder, leased
 from perf_assets.storage.permissions import is_anybodys, open_places
 
 _NEEDED_BYTES = 2 * 10**9
@@ -91,8 +92,22 @@ def _disk() -> Iterator[Finding]:
             f"{name} disk", state, f"{free / 1e9:.1f} GB free at {existing}", "" if state == "ok" else "free space"
         )
     kind = _file_system(dagster_home())
-    if kind in _NETWORK_FILE_SYSTEMS:
+    if kind in _NETWORK_FILE_SYSTEMS and database_of(dagster_home()) is None:
         yield Finding("Dagster home", "problem", f"on {kind}", "SQLite breaks there: set DAGSTER_HOME to a local disk")
+    yield from _shared_lake()
+
+
+def _shared_lake() -> Iterator[Finding]:
+    """What must not be on a file system that hosts share."""
+    lake, kind = Lake.default(), _file_system(lake_root())
+    if kind not in _NETWORK_FILE_SYSTEMS:
+        return
+    if lake.warehouse.is_relative_to(lake.root):
+        advice = "set PERF_ASSETS_WAREHOUSE to a file on a local disk"
+        yield Finding("warehouse", "problem", f"in a lake on {kind}", advice)
+    if mlflow_tracking_uri().startswith("sqlite:"):
+        advice = "SQLite breaks there: use 'perf-assets database postgresql://USER@HOST/DATABASE'"
+        yield Finding("MLflow state", "problem", f"SQLite in a lake on {kind}", advice)
 
 
 def _file_system(folder: Path) -> str:
@@ -113,6 +128,12 @@ def _permissions() -> Iterator[Finding]:
         yield Finding("permissions", "ok", "only owner and group may change the homes")
 
 
+def _databases() -> Iterator[Finding]:
+    for store in stores():
+        advice = "see 'perf-assets database --help'" if store.problem else ""
+        yield Finding(f"{store.what} state", "problem" if store.problem else "ok", store.problem or store.where, advice)
+
+
 def _ports() -> Iterator[Finding]:
     for name, port, option in (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port")):
         try:
@@ -126,10 +147,10 @@ def _locks() -> Iterator[Finding]:
     held = []
     for lock in sorted(lake_root().glob("locks/*.lock")):
         try:
-            with exclusive(lock, lock.stem, wait_seconds=0):
+            with leased(lock, lock.stem, wait_seconds=0):
                 pass
         except BusyError:
-            held.append(f"{lock.stem} by process {lock.read_text().strip()}")
+            held.append(f"{lock.stem} by {holder(lock) or f'process {lock.read_text().strip()}'}")
     found = ", ".join(held) or "none held"
     yield Finding("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
 
@@ -159,4 +180,4 @@ def _warehouse() -> Iterator[Finding]:
     yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
-_CHECKS = (_python, _versions, _disk, _permissions, _ports, _locks, _landing, _warehouse)
+_CHECKS = (_python, _versions, _disk, _permissions, _databases, _ports, _locks, _landing, _warehouse)

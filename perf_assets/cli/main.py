@@ -39,6 +39,7 @@ _COMMANDS = {
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
     "manual": "Print every command with its arguments and options.",
+    "database": "Say or choose the database of Dagster's and MLflow's state.",
     "doctor": "Check this installation and say what to do.",
 }
 
@@ -72,9 +73,13 @@ def main() -> NoReturn:
     os.umask(os.umask(0o022) | 0o002)
     try:
         code = _run()
-    except Exception:
-        traceback.print_exc()
-        code = 1
+    except Exception as error:
+        lost = _lost_database(error)
+        if lost is None:
+            traceback.print_exc()
+        else:
+            click.echo(f"perf-assets: {lost}", err=True)
+        code = 1 if lost is None else 2
     sys.stdout.flush()
     sys.stderr.flush()
     # DuckDB's binding prints pages of "leaked" objects while Python takes itself apart: end before that.
@@ -97,3 +102,14 @@ def _run() -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
+
+
+def _lost_database(error: BaseException | None) -> str | None:
+    """One line where a failure comes of PostgreSQL going away half way; None for any other."""
+    while error is not None:
+        if type(error).__name__ == "OperationalError" and "psycopg2" in str(error):
+            from perf_assets.core.postgres import told_of_loss
+
+            return told_of_loss(error)
+        error = error.__cause__ or error.__context__
+    return None

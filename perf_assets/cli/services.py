@@ -43,7 +43,7 @@ class Service:
     def start(self) -> None:
         """Start the child in a session of its own, so that it and its children can be stopped together."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab" if self.ended_at else "wb") as output:
+        with self.log.open("ab" if self.groups else "wb") as output:
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -62,13 +62,18 @@ class Service:
             tail = " | ".join(lines[-_SHOWN_LOG_LINES:])
             raise BadInputError(f"{self.name} ended with code {code}; its log {self.log} ends: {tail}")
 
-    def revive(self) -> str | None:
-        """Start it again if it has ended, and say so; raise if it ends again and again."""
+    def revive(self, *, is_blamed: bool = True) -> str | None:
+        """Start it again if it has ended, and say so; raise if it ends again and again.
+
+        It is not to blame for ending without a database.
+        """
         code = self.process.poll()
         if code is None:
             return None
         now = time.monotonic()
-        self.ended_at = [*(moment for moment in self.ended_at if now - moment < _RESTART_WINDOW_SECONDS), now]
+        self.ended_at = [moment for moment in self.ended_at if now - moment < _RESTART_WINDOW_SECONDS]
+        if is_blamed:
+            self.ended_at.append(now)
         if len(self.ended_at) > _MOST_RESTARTS:
             self.check_alive()
         self.start()

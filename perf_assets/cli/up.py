@@ -5,15 +5,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
 
+from perf_assets.cli.outage import Keeper
 from perf_assets.cli.output import say
 from perf_assets.cli.services import Service, answers, free_port, stop, wait_until_ready
 from perf_assets.core.errors import BusyError
-from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.postgres import is_postgres
 from perf_assets.storage.files import exclusive
 from perf_assets.storage.permissions import check_private_places
 
@@ -35,39 +37,46 @@ def command(port: int, mlflow_port: int) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
         port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
-        services = _start_all(home, port, mlflow_port)
-        try:
-            wait_until_ready(services, _START_SECONDS)
-            click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
-            say("Press Ctrl-C to stop.")
-            while not stopped.wait(1.0):
-                for service in services:
-                    revived = service.revive()
-                    if revived is not None:
-                        say(revived)
-        finally:
-            say("Stopping.")
-            stop(services)
+        with Keeper(database_of(home)) as keeper:
+            services = _start_all(home, port, mlflow_port)
+            try:
+                wait_until_ready(services, _START_SECONDS)
+                click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
+                say("Press Ctrl-C to stop.")
+                while not stopped.wait(1.0):
+                    keeper.look_after(services)
+            finally:
+                say("Stopping.")
+                stop(services)
 
 
 @contextmanager
 def _only_one(home: Path) -> Iterator[None]:
     """Two daemons on one instance would start every run twice."""
-    try:
-        with exclusive(home / "up.lock", "perf-assets up", wait_seconds=0):
-            yield
-    except BusyError:
-        running = (home / "up.lock").read_text().strip()
-        raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
+        except BusyError:
+            running = (home / "up.lock").read_text().strip()
+            raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
+        yield
 
 
 def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
-    from perf_assets.defs.dead_runs import end_dead_runs
+    from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
     from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
-    from perf_assets.defs.runs import daemon_is_alive, open_instance
+    from perf_assets.defs.runs import daemon_is_alive, migrate_instance, open_instance
 
+    migrate_instance(home)
+    if is_postgres(mlflow_tracking_uri()):
+        from perf_assets.registry.store import open_store
+
+        open_store()
     instance = open_instance()
     end_dead_runs(instance)
+    left_behind = note_launcher(instance)
+    if left_behind is not None:
+        say(left_behind)
     lake = lake_root()
     (lake / "mlflow").mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent
@@ -76,10 +85,10 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     environment = {
         "DAGSTER_HOME": str(home),
         "PERF_ASSETS_LAKE": str(lake),
+        # Not an argument: it may hold a password, which process lists would show.
+        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
-        # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
-        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 

@@ -29,6 +29,10 @@ class RegistryError(BadInputError):
     """The MLflow store cannot be used."""
 
 
+class DatabaseError(BadInputError):
+    """The PostgreSQL database cannot be reached or used."""
+
+
 class BusyError(BadInputError):
     """Another process holds what this one needs for longer than it was willing to wait."""
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.shown_text import without_passwords
 
 
 def project_root() -> Path:
@@ -30,6 +31,15 @@ def lake_root() -> Path:
     return _folder("PERF_ASSETS_LAKE", "data_lake")
 
 
+def local_warehouse(lake: Path) -> Path | None:
+    """File of this host's own warehouse of a lake that several hosts share: `PERF_ASSETS_WAREHOUSE`.
+
+    It is that of the lake which the environment names, of no other.
+    """
+    given = os.environ.get("PERF_ASSETS_WAREHOUSE")
+    return _folder("PERF_ASSETS_WAREHOUSE", "") if given and lake == lake_root() else None
+
+
 def dagster_home() -> Path:
     """Folder of the Dagster instance: `DAGSTER_HOME`, or the project's own."""
     return _folder("DAGSTER_HOME", "dagster_home")
@@ -43,12 +53,38 @@ def check_dagster_home() -> Path:
     return home
 
 
+def database_of(home: Path) -> str | None:
+    """Address of the PostgreSQL database that a home's dagster.yaml names; None where it names none: SQLite files."""
+    import yaml
+
+    file = home / "dagster.yaml"
+    document = yaml.safe_load(file.read_text()) if file.is_file() else None
+    address = ((document or {}).get("storage") or {}).get("postgres", {}).get("postgres_url")
+    return address if isinstance(address, str) else None
+
+
+def mlflow_uri_file() -> Path:
+    """File in the lake that names an MLflow store elsewhere; see 'perf-assets database'."""
+    return lake_root() / "mlflow" / "tracking_uri"
+
+
 def mlflow_tracking_uri() -> str:
-    """Address of the MLflow store: `MLFLOW_TRACKING_URI`, or a SQLite file in the lake."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
+    """Address of the MLflow store: `MLFLOW_TRACKING_URI`, the one that the lake names, or a SQLite file in the lake."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    if given:
+        return given
+    file = mlflow_uri_file()
+    return file.read_text().strip() if file.is_file() else f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
+
+
+def shown_tracking_uri() -> str:
+    """The same for people: without a password."""
+    return without_passwords(mlflow_tracking_uri())
 
 
 def is_own_registry() -> bool:
-    """Whether the MLflow store is a file in the lake, which only we write."""
-    prefix, uri = "sqlite:///", mlflow_tracking_uri()
+    """Whether the MLflow store is a file in the lake, or the database that 'perf-assets database' chose for it."""
+    prefix, uri, file = "sqlite:///", mlflow_tracking_uri(), mlflow_uri_file()
+    if file.is_file() and uri == file.read_text().strip():
+        return True
     return uri.startswith(prefix) and Path(uri.removeprefix(prefix)).resolve().is_relative_to(lake_root().resolve())

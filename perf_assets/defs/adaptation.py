@@ -12,7 +12,7 @@ from perf_assets.core.tables import SPECS, TIMINGS
 from perf_assets.defs.links import run_link
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import MODELS_VERSION
-from perf_assets.storage.files import exclusive
+from perf_assets.storage.leases import leased
 from perf_assets.storage.results import rows_of
 from perf_assets.storage.source_pool import SourcePool, frozen
 
@@ -40,7 +40,7 @@ class AdaptationInputs:
 @contextmanager
 def adapting(lake: LakeResource, machine: str) -> Iterator[None]:
     """Alone among all processes that make or judge models of a machine."""
-    with exclusive(lake.lake().locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
+    with leased(lake.lake().locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
         yield
 
 

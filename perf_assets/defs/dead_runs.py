@@ -1,14 +1,20 @@
 """Runs whose process is gone: without this they would look alive for ever, and hold their machine and their pool."""
 
+import math
 import os
 import socket
+import time
 
 import dagster as dg
 import psutil
 from dagster._core.storage.runs import SqliteRunStorage
 
+from perf_assets.core.errors import listed
+
 PROCESS_TAG = "perf_assets/process"
 """Of a run that a command executes in its own process: host, process, and when that began."""
+_LAUNCHER = "perf_assets/launcher"
+"""Of a database that several hosts share: the host whose daemon launches runs, and since when."""
 _CLOCK_SECONDS = 10.0
 """A clock that is set may move the beginning of a process by this much."""
 
@@ -27,6 +33,13 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     return ended
 
 
+def runs_at_work(instance: dg.DagsterInstance) -> list[str]:
+    """Ids of runs that some process executes at this moment."""
+    end_dead_runs(instance)
+    alive = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+    return [run.run_id for run in instance.get_runs(alive)]
+
+
 def own_process() -> str:
     """Value of the tag for the process that asks."""
     return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
@@ -39,14 +52,39 @@ def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int, 
     if tag is not None and run.parent_run_id is None:
         host, pid, begun = tag.rsplit(":", 2)
         return (int(pid), float(begun)) if host == socket.gethostname() else None
-    if not isinstance(instance.run_storage, SqliteRunStorage):
-        # A database that several hosts share: the process may be on another.
-        return None
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         data = entry.dagster_event.engine_event_data if entry.dagster_event else None
-        if data is not None and "pid" in data.metadata:
+        if data is not None and "pid" in data.metadata and entry.timestamp >= _launching_since(instance):
             return int(str(data.metadata["pid"].value)), entry.timestamp
     return None
+
+
+def note_launcher(instance: dg.DagsterInstance) -> str | None:
+    """Remember that this host launches runs from now on, so that it can tell which of them have died.
+
+    Gives one line where another host did so before, and left runs of which nobody knows whether they are at work.
+    """
+    if _launching_since(instance) != math.inf:
+        return None
+    before, _ = _launcher(instance)
+    instance.run_storage.set_cursor_values({_LAUNCHER: f"{socket.gethostname()}:{time.time()}"})
+    left = [run[:8] for run in runs_at_work(instance)]
+    if not before or not left:
+        return None
+    return f"runs {listed(left)} were begun while {before} launched runs: if it is down, end them on the Dagster page"
+
+
+def _launcher(instance: dg.DagsterInstance) -> tuple[str, str]:
+    host, _, since = instance.run_storage.get_cursor_values({_LAUNCHER}).get(_LAUNCHER, "").rpartition(":")
+    return host, since
+
+
+def _launching_since(instance: dg.DagsterInstance) -> float:
+    """Time from which on all runs were launched on this host: never, where another host launches them."""
+    if isinstance(instance.run_storage, SqliteRunStorage):
+        return 0.0
+    host, since = _launcher(instance)
+    return float(since) if host == socket.gethostname() else math.inf
 
 
 def _is_alive(pid: int, begun_by: float) -> bool:

@@ -52,6 +52,8 @@ def _advice(error: Exception) -> str:
         return f"the disk of {lake_root()} is full: free some space; {AGAIN}"
     if any(words in told for words in _LOCKED):
         return f"the MLflow database is locked by another process: stop that; {AGAIN}"
+    if "psycopg2.OperationalError" in told:
+        return f"PostgreSQL went away: start it, see 'perf-assets doctor'; {AGAIN}"
     if isinstance(error, BusyError | OSError | RegistryError):
         return f"{told}: {AGAIN}"
     if isinstance(error, BadInputError):

@@ -5,12 +5,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import check_dagster_home
+from perf_assets.core.places import check_dagster_home, database_of
+from perf_assets.core.postgres import Address
 from perf_assets.defs import progress
 from perf_assets.defs.adaptation import NOT_MADE
 from perf_assets.defs.build import build_definitions
@@ -173,8 +175,24 @@ def _execute(
 
 def open_instance() -> dg.DagsterInstance:
     """The persistent instance of this project."""
-    os.environ["DAGSTER_HOME"] = str(check_dagster_home())
+    home = check_dagster_home()
+    os.environ["DAGSTER_HOME"] = str(home)
+    database = database_of(home)
+    if database is not None:
+        # Dagster would try for a minute, and end with pages of text.
+        Address(database).check()
     return dg.DagsterInstance.get()
+
+
+def migrate_instance(home: Path) -> None:
+    """Bring the tables of the database that a home names to what this version of Dagster needs, if it names any.
+
+    Several may do so at once.
+    """
+    database = database_of(home)
+    if database is not None:
+        with Address(database).locked("dagster tables"), dg.DagsterInstance.from_config(str(home)) as instance:
+            instance.upgrade()
 
 
 def daemon_is_alive(instance: dg.DagsterInstance) -> bool:

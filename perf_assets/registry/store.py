@@ -1,5 +1,6 @@
 """The MLflow store: where it is, and how a fitted model becomes a registered version with its provenance."""
 
+import importlib
 import logging
 import os
 import subprocess
@@ -15,13 +16,16 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
-from perf_assets.core.errors import BadInputError, RegistryError
-from perf_assets.core.places import mlflow_tracking_uri, project_root
+from perf_assets.core.errors import BadInputError, DatabaseError, RegistryError
+from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root, shown_tracking_uri
+from perf_assets.core.postgres import Address, is_postgres
 from perf_assets.core.shown_text import csv_of
 
 EXPERIMENT = "perf_assets"
 _REQUIREMENTS = ["perf_assets"]
 _SQLITE = "sqlite:///"
+_MIGRATED: set[Address] = set()
+"""Databases that this process has seen with the tables that it needs."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Version:
 def open_store() -> MlflowClient:
     """The store of this lake, or the one that MLFLOW_TRACKING_URI names; made ready at the first use."""
     uri = mlflow_tracking_uri()
+    if is_postgres(uri):
+        uri = Address(uri).url.render_as_string(hide_password=False)
     artifacts = None
     if uri.startswith(_SQLITE):
         folder = Path(uri.removeprefix(_SQLITE)).absolute().parent
@@ -70,17 +76,57 @@ def open_store() -> MlflowClient:
         artifacts = (folder / "artifacts").as_uri()
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    # One line of a fresh schema for each of dozens of migrations is no news to anybody.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    _silence()
     mlflow.set_tracking_uri(uri)
     try:
+        if is_postgres(uri):
+            artifacts = (lake_root() / "mlflow" / "artifacts").as_uri()
+            migrate(Address(uri))
         client = MlflowClient()
         if client.get_experiment_by_name(EXPERIMENT) is None:
-            client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+            _create_experiment(client, artifacts)
+    except DatabaseError as error:
+        raise RegistryError(f"the MLflow store {error}") from None
     except MlflowException as error:
-        raise RegistryError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
+        raise RegistryError(f"the MLflow store {shown_tracking_uri()} cannot be used ({first_line(error)})") from None
     return client
+
+
+def migrate(address: Address) -> None:
+    """Bring the tables of a database to what this MLflow needs; where it is away, say so at once.
+
+    MLflow itself would try for two minutes, and lets two hosts make the tables at the same time.
+    """
+    address.check()
+    if address in _MIGRATED:
+        return
+    _silence()
+    utils: Any = importlib.import_module("mlflow.store.db.utils")
+    with address.locked("mlflow tables"):
+        engine = utils.create_sqlalchemy_engine(address.text)
+        try:
+            if not utils._all_tables_exist(engine):
+                utils._initialize_tables(engine)
+            elif utils._get_schema_version(engine) != utils._get_latest_schema_revision():
+                utils._upgrade_db(engine)
+        finally:
+            engine.dispose()
+    _MIGRATED.add(address)
+
+
+def _silence() -> None:
+    """One line of a fresh schema for each of dozens of migrations is no news to anybody."""
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+
+
+def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
+    try:
+        client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+    except MlflowException as error:
+        # Another process was a moment faster.
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
 
 
 def register(candidate: Candidate, alias: str) -> Version:

@@ -1,15 +1,21 @@
 """Files that are either whole or absent, and locks between processes."""
 
+import errno
 import fcntl
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from perf_assets.core.errors import BusyError
+
+_READ_TRIES = 5
+_Result = TypeVar("_Result")
 
 
 def sha256_of(path: Path) -> str:
@@ -28,16 +34,35 @@ def write_bytes(path: Path, data: bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary name beside `path`; what was written there takes the place of `path` on success.
 
-    The name is always the same, so that what a killed process left is used up by the next: writers of one path
-    must hold a lock.
+    What another writer left there is removed, so that one that was killed leaves nothing behind and one that was
+    stalled cannot publish any more: writers of one path must hold a lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
+    remove_temporaries(path)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         yield temporary
         publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_temporaries(path: Path) -> None:
+    """Remove what writers of `path` left that did not come to their end."""
+    for entry in path.parent.iterdir():
+        if entry.name.startswith(f".{path.name}.") and entry.suffix == ".tmp" and not entry.is_dir():
+            entry.unlink(missing_ok=True)
+
+
+def steadily(read: Callable[[], _Result]) -> _Result:
+    """Read a file that another host may replace at this moment: NFS then tells of a stale file."""
+    for _ in range(_READ_TRIES):
+        try:
+            return read()
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+    return read()
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import Manifest, utc_naive
-from perf_assets.storage.files import exclusive
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
+from perf_assets.storage.leases import leased
 from perf_assets.storage.quarantine import is_refused, quarantine, release
 from perf_assets.storage.record import Batch, MachineRecord
 from perf_assets.storage.warehouse import Warehouse
@@ -109,8 +109,8 @@ def ingest_machine(
     `on_bundle` is told after each bundle how many of how many are done. A bundle that cannot be read is
     quarantined and the others go on.
     """
-    with exclusive(lake.locks / f"{machine}.lock", f"ingestion of {machine}", _LOCK_WAIT_SECONDS):
-        record = MachineRecord(lake.record, machine)
+    with leased(lake.locks / f"{machine}.lock", f"ingestion of {machine}", _LOCK_WAIT_SECONDS) as lease:
+        record = MachineRecord(lake.record, machine, lease.check)
         record.tidy()
         todo = pending(lake, machine, reread=reread)
         work = _Work(lake, machine, read_bundle, record, set(todo.bundles))
@@ -182,7 +182,12 @@ class _Work:
                     row["format"] = content.format
                     batch.add(bundle.digest, content.rows)
                 release(self.lake, bundle)
-            except BadInputError as error:
+            except (BadInputError, FileNotFoundError) as error:
+                if LandedBundle(bundle.directory).digest != bundle.digest:
+                    # Superseded while it was being read: the new one's turn comes with the next ingestion.
+                    continue
+                if not isinstance(error, BadInputError):
+                    raise
                 row = self._refuse(bundle, row, earlier.get(bundle.name), str(error))
             except (MemoryError, RecursionError) as error:
                 reason = f"needs more memory than there is ({type(error).__name__}): split it and land it again"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, check_bundle_name, digest_of
-from perf_assets.core.places import lake_root
+from perf_assets.core.places import lake_root, local_warehouse
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -44,8 +44,14 @@ class Lake:
 
     @property
     def warehouse(self) -> Path:
-        """DuckDB file loaded from the record."""
-        return self.root / "warehouse.duckdb"
+        """DuckDB file loaded from the record: in the lake, or where `PERF_ASSETS_WAREHOUSE` puts it."""
+        return local_warehouse(self.root) or self.root / "warehouse.duckdb"
+
+    @property
+    def warehouse_lock(self) -> Path:
+        """Lock of the one writer that the warehouse has on this host."""
+        own = local_warehouse(self.root)
+        return own.with_suffix(".lock") if own else self.locks / "warehouse.lock"
 
     @property
     def reports(self) -> Path:

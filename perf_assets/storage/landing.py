@@ -1,9 +1,11 @@
 """Putting bundles into the landing zone, whole or not at all, and verifying what others put there."""
 
+import errno
 import os
 import shutil
 import stat
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,8 +46,7 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
     if name is not None:
         check_bundle_name(name)
     parent = lake.landing / facts.machine
-    parent.mkdir(parents=True, exist_ok=True)
-    incoming = Path(tempfile.mkdtemp(prefix=".incoming-", dir=parent))
+    incoming = _temporary(parent, ".incoming-")
     try:
         write(incoming)
         manifest = Manifest(**facts.model_dump(), files=tuple(_describe_files(incoming)))
@@ -151,19 +152,41 @@ def _content_name(manifest: Manifest) -> str:
     return "-".join(part for part in (manifest.kind, stem[:60], digest_of(content.encode())[:12]) if part)
 
 
+def _temporary(parent: Path, prefix: str) -> Path:
+    """A new folder in `parent`, which another process may be removing because it is empty."""
+    while True:
+        parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+
+
 def _stands_already(bundle: LandedBundle, manifest: Manifest, *, compare_time: bool) -> bool:
     if not (bundle.directory / MANIFEST_NAME).is_file():
         return False
     if not compare_time:
         return True
-    return bundle.manifest_bytes == manifest.to_json()
+    try:
+        return bundle.manifest_bytes == manifest.to_json()
+    except BadInputError:
+        # Another process is superseding it at this moment.
+        return False
 
 
 def _swap_in(incoming: Path, directory: Path) -> None:
-    if directory.exists():
-        superseded = Path(tempfile.mkdtemp(prefix=".superseded-", dir=directory.parent))
-        directory.replace(superseded / directory.name)
-        incoming.replace(directory)
-        shutil.rmtree(superseded)
-    else:
-        incoming.replace(directory)
+    """Let a bundle appear; where others land the same name at the same time, the last one stays."""
+    superseded = None
+    try:
+        while True:
+            try:
+                incoming.replace(directory)
+                return
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+            if superseded is None:
+                superseded = _temporary(directory.parent, ".superseded-")
+            with suppress(FileNotFoundError):
+                directory.replace(superseded / uuid.uuid4().hex)
+    finally:
+        if superseded is not None:
+            shutil.rmtree(superseded, ignore_errors=True)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.schema import Derivation, Table
 from perf_assets.core.tables import BUNDLES, COUNTERS, RAW_TABLES, SPECS, TABLES
+from perf_assets.storage.files import sha256_of
 from perf_assets.storage.record import MachineRecord, Snapshot
 
 STATE = "warehouse_state"
@@ -93,16 +94,29 @@ def _set_state(connection: duckdb.DuckDBPyConnection, name: str, digest: str) ->
 def load_results(connection: duckdb.DuckDBPyConnection, record: Path, table: Table) -> None:
     """Make a table that models make anew from its files, those that have the columns it has today."""
     wanted = set(table.column_names())
-    files = [
-        str(file)
-        for file in sorted((record / table.name).rglob("*.parquet"))
-        if set(pq.read_schema(file).names) == wanted and not file.name.startswith(".")
-    ]
+    digest = results_digest(record, table)
+    files = [str(file) for file in _result_files(record, table) if set(pq.read_schema(file).names) == wanted]
     connection.execute(f'DROP TABLE IF EXISTS "{table.name}"')
     connection.execute(table.ddl())
     if files:
         rows = "SELECT * FROM read_parquet(?, hive_partitioning = false, union_by_name = true)"
         connection.execute(f'INSERT INTO "{table.name}" BY NAME {rows}', [files])
+    _set_state(connection, results_of(table), digest)
+
+
+def results_of(table: Table) -> str:
+    """Name under which the state of a table that models make is kept."""
+    return f"results/{table.name}"
+
+
+def results_digest(record: Path, table: Table) -> str:
+    """Changes when a file of a table that models make does."""
+    files = [(str(file.relative_to(record)), sha256_of(file)) for file in _result_files(record, table)]
+    return digest_of(repr(files).encode())
+
+
+def _result_files(record: Path, table: Table) -> list[Path]:
+    return [file for file in sorted((record / table.name).rglob("*.parquet")) if not file.name.startswith(".")]
 
 
 def row_counts(connection: duckdb.DuckDBPyConnection, machine: str | None = None) -> dict[str, int]:

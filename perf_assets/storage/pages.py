@@ -4,8 +4,9 @@ import html
 import re
 from pathlib import Path
 
-from perf_assets.storage.files import exclusive, write_bytes
+from perf_assets.storage.files import write_bytes
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.leases import leased
 
 INDEX = "index.html"
 _MACHINE = "machine-{}.html"
@@ -18,7 +19,7 @@ _HEAD_LENGTH = 4096
 def store_page(lake: Lake, name: str, content: str | bytes) -> Path:
     """Write or replace a page, or a text or picture that belongs to one; where it is."""
     path = lake.reports / name
-    with exclusive(lake.locks / f"report-{name}.lock", f"the page {name}", _WAIT_SECONDS):
+    with leased(lake.locks / f"report-{name}.lock", f"the page {name}", _WAIT_SECONDS):
         write_bytes(path, content.encode() if isinstance(content, str) else content)
     return path
 

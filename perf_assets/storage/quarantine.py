@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.storage.files import exclusive, sha256_of, write_bytes
+from perf_assets.storage.files import sha256_of, write_bytes
 from perf_assets.storage.lake import Lake, LandedBundle, strays
 from perf_assets.storage.landing import plain_files
+from perf_assets.storage.leases import leased
 
 _HASHED_BYTES = 64 * 2**20
 _STRAYS = "_strays"
@@ -38,7 +39,7 @@ def quarantine_strays(lake: Lake) -> list[str]:
     """Write down what in the landing zone cannot be a bundle; return one line for each."""
     found = list(strays(lake))
     if found:
-        with exclusive(lake.locks / "strays.lock", "the list of strays", wait_seconds=60):
+        with leased(lake.locks / "strays.lock", "the list of strays", wait_seconds=60):
             for stray in found:
                 _write(lake.quarantine / _STRAYS / stray.safe_name, stray.path, stray.reason)
     return [f"{str(stray.path)!a}: {stray.reason}" for stray in found]

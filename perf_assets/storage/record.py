@@ -7,7 +7,8 @@ or not at all, whatever is killed when.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.schema import Table, Type
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
-from perf_assets.storage.files import publish, replacing, sha256_of
+from perf_assets.storage.files import publish, remove_temporaries, replacing, sha256_of, steadily
 
 Row = Mapping[str, Any]
 
@@ -47,9 +48,11 @@ _SCHEMAS = {
 class MachineRecord:
     """The record of one machine. One process at a time may write it."""
 
-    def __init__(self, record: Path, machine: str) -> None:
+    def __init__(self, record: Path, machine: str, check_lease: Callable[[], None] = lambda: None) -> None:
+        """`check_lease` raises where another host has begun to write in our place."""
         self._record = record
         self._machine = machine
+        self._check_lease = check_lease
 
     def ledger_file(self) -> Path:
         """Parquet file of the machine's rows of `raw_landing__bundles`."""
@@ -60,7 +63,7 @@ class MachineRecord:
         schema = _SCHEMAS[BUNDLES.name]
         if not self.ledger_file().is_file():
             return (schema if columns is None else pa.schema([schema.field(name) for name in columns])).empty_table()
-        return self._parsed(self.ledger_file(), columns)
+        return self._parsed(self._bytes(), columns)
 
     def refusals(self) -> dict[str, str]:
         """Reasons by bundle name, of bundles that were refused or whose newer version was; sorted."""
@@ -74,14 +77,17 @@ class MachineRecord:
 
     def digest(self) -> str:
         """Changes whenever what counts changes; empty where there is no record."""
-        return sha256_of(self.ledger_file()) if self.ledger_file().is_file() else ""
+        return hashlib.sha256(self._bytes()).hexdigest() if self.ledger_file().is_file() else ""
+
+    def _bytes(self) -> bytes:
+        return steadily(self.ledger_file().read_bytes)
 
     def snapshot(self) -> "Snapshot":
         """The ledger at one moment, with the files it names."""
         if not self.ledger_file().is_file():
             return Snapshot("", _SCHEMAS[BUNDLES.name].empty_table(), {})
-        data = self.ledger_file().read_bytes()
-        ledger = self._parsed(pa.BufferReader(data), None)
+        data = self._bytes()
+        ledger = self._parsed(data, None)
         names = self._parts(ledger)
         parts = {table.name: self._existing(table, names) for table in RECORD_TABLES}
         return Snapshot(hashlib.sha256(data).hexdigest(), ledger, parts)
@@ -93,9 +99,9 @@ class MachineRecord:
     def _existing(self, table: Table, names: Iterable[str]) -> list[Path]:
         return sorted(path for name in names if (path := self._part(table, name)).is_file())
 
-    def _parsed(self, source: Path | pa.BufferReader, columns: Sequence[str] | None) -> pa.Table:
+    def _parsed(self, data: bytes, columns: Sequence[str] | None) -> pa.Table:
         try:
-            return pq.read_table(source, columns=columns, partitioning=None)
+            return pq.read_table(pa.BufferReader(data), columns=columns, partitioning=None)
         except pa.ArrowException as error:
             raise BadInputError(
                 f"{self.ledger_file()} is damaged ({error}): restore it, or remove the folders "
@@ -125,6 +131,8 @@ class MachineRecord:
     def _write_ledger(self, ledger: pa.Table) -> None:
         with replacing(self.ledger_file()) as temporary:
             pq.write_table(ledger.sort_by("bundle"), temporary)
+            # After the file is there: whoever takes over from now on removes it, so that it cannot be published.
+            self._check_lease()
 
     def _merge(self, ledger: pa.Table) -> None:
         in_parts = ledger.filter(pc.field("record_part").is_valid())
@@ -148,12 +156,15 @@ class MachineRecord:
 
     def tidy(self) -> None:
         """Remove what does not count: parts that no bundle needs any more, and what a killed process left."""
+        if self.ledger_file().parent.is_dir():
+            remove_temporaries(self.ledger_file())
         names = self._parts(self.ledger(["record_part"]))
-        for table in RECORD_TABLES:
-            folder = self._folder(table)
-            for path in folder.iterdir() if folder.is_dir() else ():
-                if path.stem not in names:
-                    path.unlink()
+        folders = [self._folder(table) for table in RECORD_TABLES]
+        found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        self._check_lease()
+        for path in found:
+            if path.stem not in names:
+                path.unlink(missing_ok=True)
 
     def _folder(self, table: Table) -> Path:
         return self._record / table.name / f"machine={self._machine}"
@@ -182,6 +193,7 @@ class Batch:
         self._tables: dict[str, list[pa.Table]] = {name: [] for name in folders}
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._digests: list[str] = []
+        self._identity = uuid.uuid4().hex
 
     def add(self, digest: str, rows: Mapping[str, Iterable[Row]]) -> None:
         """Add all rows of the bundle with this digest.
@@ -247,4 +259,4 @@ class Batch:
         return self._writers[name]
 
     def _temporary(self, name: str) -> Path:
-        return self._folders[name] / ".writing.tmp"
+        return self._folders[name] / f".writing-{self._identity}.tmp"

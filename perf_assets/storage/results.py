@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.schema import Table, Type
-from perf_assets.storage.files import exclusive, replacing
+from perf_assets.storage.files import replacing
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.leases import leased
 from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ def store_part(lake: Lake, table: Table, rows: "pd.DataFrame", part: str) -> Pat
     schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
     found = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
     lock = lake.locks / f"{table.name}.lock"
-    with exclusive(lock, f"the table {table.name}", _WAIT_SECONDS), replacing(path) as temporary:
+    with leased(lock, f"the table {table.name}", _WAIT_SECONDS) as lease, replacing(path) as temporary:
         pq.write_table(found, temporary, compression="zstd")
+        lease.check()
     return path
 
 

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
-from perf_assets.storage.files import exclusive, put_back, replacing_folder, sha256_of
+from perf_assets.storage.files import put_back, replacing_folder, sha256_of
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.leases import Lease, leased
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,10 +35,11 @@ class SourcePool:
 
 def freeze(lake: Lake, tables: dict[str, "pd.DataFrame"], provenance: dict[str, str]) -> None:
     """Replace the pool."""
-    with _alone(lake), replacing_folder(lake.models / _FOLDER) as folder:
+    with _alone(lake) as lease, replacing_folder(lake.models / _FOLDER) as folder:
         for name, rows in tables.items():
             pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"{name}.parquet")
         (folder / _DESCRIPTION).write_text(json.dumps(provenance))
+        lease.check()
 
 
 def frozen(lake: Lake) -> SourcePool:
@@ -54,6 +56,6 @@ def frozen(lake: Lake) -> SourcePool:
 
 
 @contextmanager
-def _alone(lake: Lake) -> Iterator[None]:
-    with exclusive(lake.locks / "source-pool.lock", "the pool of source data", _WAIT_SECONDS):
-        yield
+def _alone(lake: Lake) -> Iterator[Lease]:
+    with leased(lake.locks / "source-pool.lock", "the pool of source data", _WAIT_SECONDS) as lease:
+        yield lease

@@ -15,6 +15,7 @@ import duckdb
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import RESULT_TABLES
+from perf_assets.core.places import local_warehouse
 from perf_assets.core.schema import Table
 from perf_assets.core.tables import BUNDLES, RAW_TABLES, TABLES, vocabulary_digest
 from perf_assets.storage.files import exclusive, publish
@@ -30,6 +31,8 @@ from perf_assets.storage.loading import (
     load,
     load_results,
     nothing_follows,
+    results_digest,
+    results_of,
     row_counts,
 )
 from perf_assets.storage.record import MachineRecord
@@ -50,10 +53,14 @@ class Warehouse:
         self._lake = lake
         self._derive = derive
         self._wait_seconds = wait_seconds
+        # A warehouse in the lake is brought up to date by those who change the record; one of this host alone by
+        # whoever opens it.
+        self._has_followed = local_warehouse(lake.root) is None or derive is nothing_follows
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection; waits while a writer is at work."""
+        self._follow_once()
         if not self._lake.warehouse.is_file():
             raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
         connection = self._connect(read_only=True)
@@ -139,10 +146,31 @@ class Warehouse:
             connection.execute(f'CREATE TABLE "{BUNDLES.name}" AS {rows}', [str(ledger)])
             return violations(connection, BUNDLES, machine)
 
+    def follow(self) -> None:
+        """Apply what the record has and the warehouse has not: of all machines, and of what models made."""
+        self._has_followed = True
+        for machine in self._lake.machines():
+            if self.is_behind(machine):
+                self.load_machine(machine)
+                self.derive_machine(machine)
+        state = self._state()
+        for table in RESULT_TABLES:
+            if state and state.get(results_of(table)) != results_digest(self._lake.record, table):
+                self.load_results(table)
+
+    def _follow_once(self) -> None:
+        if not self._has_followed:
+            self.follow()
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with exclusive(self._lake.locks / "warehouse.lock", "the warehouse", self._wait_seconds):
-            yield
+        # What is read while the lock is held must not ask for it again.
+        before, self._has_followed = self._has_followed, True
+        try:
+            with exclusive(self._lake.warehouse_lock, "the warehouse", self._wait_seconds):
+                yield
+        finally:
+            self._has_followed = before
 
     def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         deadline = time.monotonic() + self._wait_seconds
