@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.features.folds import PROTOCOLS, Fold
 from perf_assets.features.paired import PairedSamples
 from perf_assets.models.downstream import DOWNSTREAM
 from perf_assets.models.inputs import OTHER_AMM_OPTIONS, OTHER_EMBEDDINGS, fit_embedding
 from perf_assets.models.relative import Workshop, possible
 from perf_assets.models.scenarios import scenario_scores
-from perf_assets.models.side_by_side import side_by_side
 
 Progress = Callable[[str], None]
 
