@@ -138,5 +138,7 @@ def timed(samples: PairedSamples, todo: list[Pair], start_seconds: float) -> Mea
 
 
 if __name__ == "__main__":
+    # This file has the name of a package that Dask imports.
+    sys.path.remove(str(Path(__file__).resolve().parent))
     given = [int(argument) for argument in sys.argv[1:]]
     main(*given, *(2, 6)[len(given) :])
