@@ -114,7 +114,7 @@ def on_dask(samples: PairedSamples, todo: list[Pair], folder: Path, workers: int
 @contextmanager
 def cluster_profile(folder: Path, workers: int) -> Iterator[profile.DaskProfile]:
     """The shipped profile with another number of workers."""
-    settings = yaml.safe_load(Path(profile.__file__).with_name("profiles").joinpath("cluster.yaml").read_text())
+    settings = yaml.safe_load((profile.FILES / "cluster.yaml").read_text())
     settings["cluster"] = {"local": {"workers": workers, "memory_per_worker": "4GB"}}
     path = folder / f"workers_{workers}.yaml"
     path.write_text(yaml.safe_dump(settings))

@@ -1,6 +1,7 @@
 """The Dask cluster of a profile: how it is started, and the client through which tasks reach it."""
 
 import atexit
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -108,16 +109,24 @@ def _started(profile: DaskProfile) -> tuple[Client, Any]:
     kind, arguments = dask_arguments(profile)
     if kind == "existing":
         return _connected(arguments["address"]), None
-    if kind == "local":
-        cluster = LocalCluster(**arguments)
-    else:
-        from dask_jobqueue import SLURMCluster
-
-        try:
-            cluster = SLURMCluster(name="perf_assets", **arguments)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise ClusterError(f"Dask workers cannot be submitted to Slurm: {error}") from error
+    cluster = LocalCluster(**arguments) if kind == "local" else _submitted(arguments)
     return Client(cluster), cluster
+
+
+def _submitted(arguments: dict[str, Any]) -> Any:
+    """Jobs are submitted in the background, where a refusal is a line in a log: so Slurm is asked before."""
+    from dask_jobqueue import SLURMCluster
+
+    cluster = SLURMCluster(name="perf_assets", **arguments | {"n_workers": 0})
+    try:
+        subprocess.run(
+            ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        cluster.close()
+        raise ClusterError(f"Slurm refuses jobs of workers: {getattr(error, 'stderr', None) or error}") from None
+    cluster.scale(arguments["n_workers"])
+    return cluster
 
 
 def _connected(address: str) -> Client:

@@ -13,7 +13,8 @@ from perf_assets.core.validation import first_problem
 
 VARIABLE = "PERF_ASSETS_PROFILE"
 NAMES = ("laptop", "workstation", "cluster")
-_FILES = Path(__file__).with_name("profiles")
+FILES = Path(__file__).with_name("profiles")
+"""Folder of the shipped profiles, one file for each name."""
 _Count = Annotated[int, Field(ge=1)]
 _Text = Annotated[str, Field(min_length=1)]
 
@@ -101,7 +102,7 @@ def current_profile() -> Profile:
     """The profile of `PERF_ASSETS_PROFILE`: a name, or the absolute path of a file; `laptop` where it is not set."""
     given = os.environ.get(VARIABLE) or NAMES[0]
     if given in NAMES:
-        return read_profile(_FILES / f"{given}.yaml")
+        return read_profile(FILES / f"{given}.yaml")
     if not Path(given).is_absolute():
         raise BadInputError(f"{VARIABLE}={given}: use {', '.join(NAMES)}, or the absolute path of a profile file")
     return read_profile(Path(given))

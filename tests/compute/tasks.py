@@ -55,3 +55,9 @@ def failing(folder: Path, number: int) -> int:
 def nested(scale: float, number: int) -> list[tuple[int, tuple[float, int, int]]]:
     """A task that has tasks."""
     return list(side_by_side(drawn, scale, range(number)))
+
+
+def in_job(scale: float, seed: int) -> tuple[float, str, str]:
+    """Numbers of a seed; the Slurm job, and what the prologue of its script set."""
+    time.sleep(0.2)
+    return drawn(scale, seed)[0], os.environ["SLURM_JOB_ID"], os.environ["MADE_BY"]
