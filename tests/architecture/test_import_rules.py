@@ -16,7 +16,7 @@ ALLOWED = {
     "core": set(),
     "readers": {"core"},
     "features": {"core"},
-    "scheduling": {"core"},
+    "scheduling": {"core", "compute"},
     "reports": {"core"},
     "storage": {"core"},
     "demo": {"core"},

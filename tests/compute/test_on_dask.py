@@ -2,7 +2,8 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,21 @@ from distributed import LocalCluster
 
 from perf_assets.compute import clusters
 from perf_assets.compute.profile import VARIABLE
+from perf_assets.compute.resume import Rows
 from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.errors import ClusterError
+from perf_assets.defs.reading_ahead import read_ahead
+from perf_assets.readers.bundle import read_bundle
+from perf_assets.scheduling.experiment import Experiment
+from perf_assets.scheduling.simulate import Machine
+from perf_assets.scheduling.synthetic import synthetic_trace
+from perf_assets.storage.ingest import Prepared, ingest_machine
+from perf_assets.storage.lake import Lake, LandedBundle
+from perf_assets.storage.unfinished import Unfinished
 from tests.compute.tasks import LOCAL, drawn, failing, killing, nested, noted, write_profile
+from tests.defs.conftest import land_perf_stat, spoil
+from tests.models.fleets import fleet as small_fleet
+from tests.scheduling.test_fleet_jobs import PROBLEMS
 
 if TYPE_CHECKING:
     from perf_assets.features.paired import PairedSamples
@@ -33,13 +46,18 @@ def on_cluster(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERF_ASSETS_THREADS", raising=False)
 
 
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on in this process alone."""
+    monkeypatch.setenv(VARIABLE, "laptop")
+    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
+
+
 @pytest.mark.usefixtures("on_cluster")
 def test_tasks_run_on_both_workers_with_one_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dict(side_by_side(drawn, 2.0, range(20)))
-    monkeypatch.setenv(VARIABLE, "laptop")
-    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    here = dict(side_by_side(drawn, 2.0, range(20)))
-    assert {seed: value for seed, (value, *_) in found.items()} == {seed: value for seed, (value, *_) in here.items()}
+    here(monkeypatch)
+    same = dict(side_by_side(drawn, 2.0, range(20)))
+    assert {seed: value for seed, (value, *_) in found.items()} == {seed: value for seed, (value, *_) in same.items()}
     assert len({process for _, process, _ in found.values()} - {os.getpid()}) == 2
     assert {budget for *_, budget in found.values()} == {1}
 
@@ -89,13 +107,80 @@ def test_the_transfer_matrix_is_the_same(fleet: "PairedSamples", monkeypatch: py
     todo = pairs(fleet, 1)[:3]
 
     def scored() -> pd.DataFrame:
-        found = sorted(matrix(fleet, todo), key=lambda pair_and_rows: todo.index(pair_and_rows[0]))
-        return pd.concat([rows for _, rows in found], ignore_index=True)
+        found = dict(matrix(fleet, todo))
+        return pd.concat([found[pair] for pair in todo], ignore_index=True)
 
     far = scored()
-    monkeypatch.setenv(VARIABLE, "laptop")
-    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
+    here(monkeypatch)
     pd.testing.assert_frame_equal(far, scored(), check_exact=True)
+
+
+@pytest.mark.usefixtures("on_cluster")
+def test_folds_go_on_after_an_interruption_with_the_same_scores(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    from perf_assets.models import experiments
+
+    samples, lines = small_fleet(rows=6), list[str]()
+    few = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"loao": few, "lomo": few})
+
+    def interrupt(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        experiments.run_experiments(samples, 1, interrupt, Unfinished(lake, "folds", samples.digest))
+    done_before = len(list((lake.root / "unfinished").rglob("*.parquet")))
+    assert done_before == 3
+    again: list[str] = []
+    # In this process, and without what was kept: a fold that was fitted again would show.
+    here(monkeypatch)
+    whole = experiments.run_experiments(samples, 1, again.append)
+    fitted, do = [], experiments._do
+
+    def counted(samples: "PairedSamples", work: object) -> Rows:
+        fitted.append(work)
+        return do(samples, work)
+
+    monkeypatch.setattr(experiments, "_do", counted)
+    far = experiments.run_experiments(samples, 1, again.append, Unfinished(lake, "folds", samples.digest))
+    assert len(fitted) == len(again) / 2 - done_before
+    pd.testing.assert_frame_equal(far, whole, check_exact=True)
+
+
+@pytest.mark.usefixtures("on_cluster")
+def test_bundles_read_by_workers_make_the_same_record(lake: Lake, tmp_path: Path) -> None:
+    for number in range(120):
+        landed = land_perf_stat(lake, "quartz", f"run-{number:03d}", 1000 + number - (number == 70))
+        if number == 50:
+            spoil(landed)
+    other = Lake(tmp_path / "other")
+    shutil.copytree(lake.root, other.root)
+    given: list[bool] = []
+
+    def noted_ahead(bundles: Sequence[LandedBundle]) -> Iterator[Prepared | None]:
+        for prepared in read_ahead(bundles):
+            given.append(prepared is not None)
+            yield prepared
+
+    near = ingest_machine(lake, "quartz", read_bundle)
+    far = ingest_machine(other, "quartz", read_bundle, read_ahead=noted_ahead)
+    assert near == far
+    assert (far.ingested_count, far.duplicate_count, far.quarantined_count) == (118, 1, 1)
+    assert given == [number != 50 for number in range(120)]
+    assert contents(lake.record) == contents(other.record)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("on_cluster")
+def test_a_sweep_of_schedules_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = Experiment(synthetic_trace(200, 8, 1), PROBLEMS, Machine("box", 8), 0)
+    far = experiment.rows([0.7, 1.0], 2, lambda _: None)
+    here(monkeypatch)
+    assert far == experiment.rows([0.7, 1.0], 2, lambda _: None)
 
 
 def test_an_existing_scheduler_is_used_and_a_missing_one_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
