@@ -1,6 +1,7 @@
 """The Dask cluster of a profile: how it is started, and the client through which tasks reach it."""
 
 import atexit
+import logging
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -87,6 +88,8 @@ def dask_client(profile: DaskProfile) -> Iterator[Client]:
 
 def close_clusters() -> None:
     """Stop what this process started, Slurm jobs included."""
+    # A worker that is slow to leave is killed after 4 s: no news for people.
+    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
     while _open:
         client, cluster = _open.popitem()[1]
         with suppress(TimeoutError, OSError):
