@@ -74,7 +74,7 @@ def dask_client(profile: DaskProfile) -> Iterator[Client]:
         with worker_client() as client:
             yield client
         return
-    if profile not in _open:
+    if profile not in _open or _open[profile][0].status != "running":
         _open[profile] = _started(profile)
     client, _ = _open[profile]
     try:

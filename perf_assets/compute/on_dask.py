@@ -4,12 +4,14 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import dask
 from distributed import Client, Future, wait
+from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from perf_assets.compute.clusters import dask_client
@@ -21,6 +23,8 @@ Data = TypeVar("Data")
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
+_GONE = (CancelledError, CommClosedError)
+"""What becomes of futures and calls when the scheduler is lost."""
 _LOOK_SECONDS = 5.0
 """How often to look, while nothing gets done, whether there are workers at all."""
 
@@ -49,8 +53,11 @@ def on_dask(
                     del waiting[future]
                     submit()
                     yield piece, result
+        except _GONE:
+            raise ClusterError("the Dask scheduler is gone: start it and run this again") from None
         finally:
-            client.cancel([*waiting, shared])
+            with suppress(*_GONE):
+                client.cancel([*waiting, shared])
 
 
 def _shared(client: Client, samples: Data, batch: str) -> Future:
@@ -72,8 +79,6 @@ def _done(client: Client, waiting: list[Future], patience_seconds: float) -> lis
         try:
             ended = wait(waiting, timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED").done
             return [future for future in waiting if future in ended]
-        except CancelledError:
-            raise ClusterError("the Dask scheduler is gone: start it and run this again") from None
         except TimeoutError:
             if _threads(client):
                 seen_worker = time.monotonic()

@@ -183,12 +183,17 @@ def test_a_sweep_of_schedules_is_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     assert far == experiment.rows([0.7, 1.0], 2, lambda _: None)
 
 
-def test_an_existing_scheduler_is_used_and_a_missing_one_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_scheduler_is_used_and_a_lost_one_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = {"n_workers": 1, "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(threads_per_worker=1, **started) as elsewhere:
         address = elsewhere.scheduler_address
         monkeypatch.setenv(VARIABLE, str(write_profile(tmp_path, {"existing": {"address": address}})))
         assert dict(side_by_side(noted, tmp_path, [2, 3])) == {2: 4, 3: 9}
+        tasks = side_by_side(noted, tmp_path, range(50))
+        next(tasks)
+        elsewhere.close()
+        with pytest.raises(ClusterError, match="the Dask scheduler is gone"):
+            list(tasks)
         clusters.close_clusters()
     other = tmp_path / "other"
     other.mkdir()
