@@ -15,6 +15,8 @@ from perf_assets.cli.lake import open_warehouse
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.cli.services import free_port
+from perf_assets.compute.profile import NAMES, VARIABLE, MultiprocessProfile, current_profile
+from perf_assets.compute.threads import process_count, thread_budget
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.storage.ingest import pending
@@ -78,6 +80,18 @@ def _versions() -> Iterator[Finding]:
             other.append(f"{package} {installed} (pinned {pins[package]})")
     found = ", ".join(other) or "as pinned in constraints.txt"
     yield Finding("versions", "warning" if other else "ok", found, "run 'make setup'" if other else "")
+
+
+def _profile() -> Iterator[Finding]:
+    name = os.environ.get(VARIABLE) or NAMES[0]
+    try:
+        profile = current_profile()
+        processes = process_count(profile.processes) if isinstance(profile, MultiprocessProfile) else 1
+    except BadInputError as error:
+        yield Finding("profile", "problem", name, str(error))
+        return
+    threads = f"{processes} x {thread_budget()} threads" if profile.executor != "dask" else "workers as its file says"
+    yield Finding("profile", "ok", f"{name}: {profile.executor}, {threads}")
 
 
 def _disk() -> Iterator[Finding]:
@@ -180,4 +194,4 @@ def _warehouse() -> Iterator[Finding]:
     yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
-_CHECKS = (_python, _versions, _disk, _permissions, _databases, _ports, _locks, _landing, _warehouse)
+_CHECKS = (_python, _versions, _profile, _disk, _permissions, _databases, _ports, _locks, _landing, _warehouse)

@@ -37,6 +37,10 @@ class BusyError(BadInputError):
     """Another process holds what this one needs for longer than it was willing to wait."""
 
 
+class ClusterError(BadInputError):
+    """The cluster that a profile names cannot be used, or lost its workers."""
+
+
 def listed(names: Sequence[object]) -> str:
     """The first few names, for a line that people read."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

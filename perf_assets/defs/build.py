@@ -19,6 +19,7 @@ from perf_assets.defs import (
     targets,
     vectors,
 )
+from perf_assets.defs.executor import profile_executor
 from perf_assets.defs.resources import LakeResource
 
 
@@ -65,7 +66,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             ),
         ],
         schedules=[schedules.nightly_ingestion, schedules.nightly_fleet_page, schedules.weekly_training],
-        executor=dg.in_process_executor,
+        executor=profile_executor(),
         loggers={"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
         resources={"lake": lake or LakeResource()},
     )

@@ -10,6 +10,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import FLEET, PREVIEW_ROWS, asset_spec, model_spec
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store, stored
+from perf_assets.storage.unfinished import Unfinished
 
 _SCORES = asset_spec(XAMM_SCORES, {"xgboost", "pytorch", "parquet"}, FLEET)
 _EMBEDDINGS = asset_spec(XAMM_EMBEDDINGS, {"pytorch", "scikitlearn", "parquet"}, FLEET)
@@ -37,9 +38,12 @@ def run_xamm_experiments(
     from perf_assets.models.experiments import run_experiments
     from perf_assets.reports.summary import markdown
 
-    scores = run_experiments(fleet_samples(lake.fleet_tables()), config.seeds, context.log.info)
+    samples = fleet_samples(lake.fleet_tables())
+    kept = Unfinished(lake.lake(), XAMM_SCORES.name, samples.digest)
+    scores = run_experiments(samples, config.seeds, context.log.info, kept)
     scores["is_simulated"] = lake.is_simulated()
     path = store(lake.lake(), lake.warehouse(), XAMM_SCORES, scores)
+    kept.finish()
     shown = scores[["experiment", "protocol"]].drop_duplicates().itertuples(index=False)
     return dg.MaterializeResult(
         metadata={

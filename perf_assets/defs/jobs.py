@@ -17,11 +17,9 @@ def _job(
     what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str],
     description: str,
 ) -> UnresolvedAssetJobDefinition:
-    """Steps of one process: each would import PyTorch again otherwise, and most take a second or two."""
     return dg.define_asset_job(
         name,
         selection=what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what),
-        executor_def=dg.in_process_executor,
         description=description,
     )
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
 from perf_assets.defs.explained import explained
 from perf_assets.defs.partitions import machines
+from perf_assets.defs.reading_ahead import read_ahead
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import asset_spec, materialization
 from perf_assets.readers.bundle import read_bundle
@@ -46,7 +47,7 @@ def read_bundles(
         if done % _LOG_EVERY == 0 or done == total:
             context.log.info(f"{machine}: {done} of {total} bundles read")
 
-    outcome = ingest_machine(lake.lake(), machine, read_bundle, on_bundle, reread=config.reread)
+    outcome = ingest_machine(lake.lake(), machine, read_bundle, on_bundle, read_ahead=read_ahead, reread=config.reread)
     record = MachineRecord(lake.lake().record, machine)
     return dg.MaterializeResult(
         metadata={

@@ -14,6 +14,7 @@ from perf_assets.defs.table_metadata import Metadata, asset_spec
 from perf_assets.defs.targets import ADAPTED
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store
+from perf_assets.storage.unfinished import Unfinished
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +55,8 @@ def simulate_schedules(
     name = config.machine or most_scaling_machine(lake)
     experiment = Experiment(trace, fleet_problems(lake, [name]), Machine(name, nodes), config.seed)
     context.log.info(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes")
-    rows = pd.DataFrame(experiment.rows(LOADS, config.repetitions, context.log.info)).assign(
+    kept = Unfinished(lake.lake(), TURNAROUND.name, experiment.digest)
+    rows = pd.DataFrame(experiment.rows(LOADS, config.repetitions, context.log.info, kept)).assign(
         trace=trace.name,
         machine=name,
         nodes_count=nodes,
@@ -62,6 +64,7 @@ def simulate_schedules(
         is_simulated=lake.is_simulated(name) or trace.is_simulated,
     )
     path = store(lake.lake(), lake.warehouse(), TURNAROUND, rows)
+    kept.finish()
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),

@@ -5,9 +5,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from perf_assets.compute.threads import thread_budget
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.features.paired import Floats
-from perf_assets.models.threads import thread_budget
 from perf_assets.models.tree_ensemble import TreeEnsemble
 
 DOWNSTREAM = ("xgboost", "random_forest", "bagging", "adaboost")

@@ -1,7 +1,7 @@
 """The experiments of xAMM and what the paper lacks: which description of runs and machines predicts best.
 
 Every method is fitted anew in every fold, with its scaler and its encoder. Methods that stand in several experiments
-are fitted once. Folds are computed side by side, in as many processes as the budget of threads allows.
+are fitted once. Folds are computed side by side, where the profile says.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perf_assets.compute.resume import Kept, NothingKept, Rows, resumed
+from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.features.folds import PROTOCOLS, Fold
 from perf_assets.features.paired import PairedSamples
 from perf_assets.models.downstream import DOWNSTREAM
 from perf_assets.models.inputs import OTHER_AMM_OPTIONS, OTHER_EMBEDDINGS, fit_embedding
 from perf_assets.models.relative import Workshop, possible
 from perf_assets.models.scenarios import scenario_scores
-from perf_assets.models.side_by_side import side_by_side
 
 Progress = Callable[[str], None]
 
@@ -74,11 +75,15 @@ class _Work:
     methods: tuple[str, ...]
 
 
-def run_experiments(samples: PairedSamples, seeds: int, progress: Progress) -> pd.DataFrame:
-    """Scores of all experiments that these samples allow: columns of `eval_xamm__scores` without `is_simulated`."""
+def run_experiments(samples: PairedSamples, seeds: int, progress: Progress, kept: Kept | None = None) -> pd.DataFrame:
+    """Scores of all experiments that these samples allow: columns of `eval_xamm__scores` without `is_simulated`.
+
+    Folds that are `kept` of an interrupted run on the same samples are not fitted again.
+    """
     rows: list[pd.DataFrame] = []
     planned = list(_plan(samples, seeds))
-    for done, (work, found) in enumerate(side_by_side(_do, samples, planned), 1):
+    for done, (work, scores) in enumerate(resumed(_do, samples, planned, kept or NothingKept()), 1):
+        found = pd.DataFrame(scores)
         rows.append(found)
         whole = found[found["scenario"] == "all"].groupby("method", sort=False)["mape_ratio"].mean()
         shown = ", ".join(f"{name} {value:.0%}" for name, value in whole.items())
@@ -114,13 +119,16 @@ def _plan(samples: PairedSamples, seeds: int) -> Iterator[_Work]:
             yield from (_Work(protocol, seed, (fold,), chosen) for fold in folds[protocol])
 
 
-def _do(samples: PairedSamples, work: _Work) -> pd.DataFrame:
+def _do(samples: PairedSamples, work: _Work) -> Rows:
     """A row per fold, method and scenario."""
     workshop = Workshop(work.seed)
     folds = list(PROTOCOLS[work.protocol](samples))
-    return pd.DataFrame(
-        [row for fold in work.folds for name in work.methods for row in _score(samples, folds[fold], name, workshop)]
-    ).assign(protocol=work.protocol, seed=work.seed)
+    return [
+        {**row, "protocol": work.protocol, "seed": work.seed}
+        for fold in work.folds
+        for name in work.methods
+        for row in _score(samples, folds[fold], name, workshop)
+    ]
 
 
 def _score(samples: PairedSamples, fold: Fold, name: str, workshop: Workshop) -> Iterator[dict[str, str | float | int]]:

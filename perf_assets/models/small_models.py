@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from perf_assets.compute.threads import thread_budget
 from perf_assets.features.paired import Floats
 from perf_assets.models.small_gp import SmallGp
-from perf_assets.models.threads import thread_budget
 
 _PENALTIES = np.logspace(-2, 4, 13)
 _NEIGHBOURS = (1, 2, 3, 5, 8)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.paired import Floats, PairedSamples
@@ -14,7 +15,6 @@ from perf_assets.models.amm import AmmOptions
 from perf_assets.models.blend import Blend, HeldOut, choose_weights, distance
 from perf_assets.models.downstream import DOWNSTREAM
 from perf_assets.models.relative import Workshop, best_components
-from perf_assets.models.side_by_side import side_by_side
 from perf_assets.models.source_model import Machines, SourceModel
 
 WITHOUT_AMM = tuple(f"{described}_{trees}" for described in ("raw", "embedding") for trees in DOWNSTREAM)

@@ -1,22 +1,4 @@
-"""One budget of threads for everything that computes."""
-
-import os
-
-from perf_assets.core.errors import BadInputError
-
-VARIABLE = "PERF_ASSETS_THREADS"
-"""Environment variable that sets it."""
-_DEFAULT = 2
-
-
-def thread_budget() -> int:
-    """Threads a model may use: PERF_ASSETS_THREADS, or at most 2."""
-    given = os.environ.get(VARIABLE)
-    if not given:
-        return min(_DEFAULT, os.cpu_count() or 1)
-    if not given.isdigit() or int(given) < 1:
-        raise BadInputError(f"{VARIABLE} is {given!r}: give a whole number of threads, 1 or more")
-    return int(given)
+"""PyTorch in the budget of threads."""
 
 
 def keep_torch_in_budget() -> None:

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
+from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.features.paired import PairedSamples, physical
 from perf_assets.models.adapted import PRIOR_COMPONENTS, reference_machine
 from perf_assets.models.adapted_view import adapt_view, pair_severity
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.paired_evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
-from perf_assets.models.side_by_side import side_by_side
 
 SHOTS = (0, 5, 10, 20, 50)
 _LEAST_TEST_ROWS = 20
@@ -26,7 +25,7 @@ def learning_curve(samples: PairedSamples, machine: str, seeds: int, progress: C
     for target, name in enumerate(samples.machines):
         source = reference_machine(samples, target) if physical(name) == machine else None
         if source is not None:
-            rows += _scores(samples, source, target, seeds)
+            rows += _scores(samples, source, target, seeds, _prior(samples, target))
             progress(f"{name} from {samples.machines[source]}: {len(rows)} scores")
     return _frame(rows)
 
@@ -53,22 +52,31 @@ def pairs(samples: PairedSamples, seeds: int) -> list[Pair]:
 
 
 def matrix(samples: PairedSamples, todo: Sequence[Pair]) -> Iterator[tuple[Pair, pd.DataFrame]]:
-    """Scores of pairs with their severity, as they get done."""
-    yield from side_by_side(_score_pair, samples, todo)
+    """Scores of pairs with their severity, as they get done.
+
+    A prior does not depend on the source: those of all targets are made first, each once.
+    """
+    priors = dict(side_by_side(_prior_of, samples, list(dict.fromkeys(pair.target for pair in todo))))
+    pieces = [(pair, priors[pair.target]) for pair in todo]
+    yield from ((pair, rows) for (pair, _), rows in side_by_side(_score_pair, samples, pieces))
 
 
-def _score_pair(samples: PairedSamples, pair: Pair) -> pd.DataFrame:
+def _prior_of(samples: PairedSamples, target: str) -> Prior:
+    return _prior(samples, samples.machines.index(target))
+
+
+def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> pd.DataFrame:
+    pair, prior = pair_and_prior
     source, target = samples.machines.index(pair.source), samples.machines.index(pair.target)
-    found = _frame(_scores(samples, source, target, pair.seeds))
+    found = _frame(_scores(samples, source, target, pair.seeds, prior))
     hard = pair_severity(samples, source, target, shuffled_runs(samples, source, target, 0))
     return found.assign(severity_ratio=np.nan if hard is None else hard)
 
 
-def _scores(samples: PairedSamples, source: int, target: int, seeds: int) -> list[Row]:
+def _scores(samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior) -> list[Row]:
     shots = [count for count in SHOTS if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:
         return []
-    prior = _prior(samples, target)
     rows = evaluate_paired(samples, [source], [target], shots, range(seeds), priors={target: prior})
     return rows + [
         _score_product(samples, source, target, count, max(shots), seed, prior)
@@ -77,9 +85,7 @@ def _scores(samples: PairedSamples, source: int, target: int, seeds: int) -> lis
     ]
 
 
-@lru_cache(maxsize=1)
 def _prior(samples: PairedSamples, target: int) -> Prior:
-    """Does not depend on the source, and pairs of one target follow each other."""
     return attention_prior(samples, target, 0, PriorParts(0), PRIOR_COMPONENTS)
 
 

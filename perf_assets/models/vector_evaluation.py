@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.vector_tables import ALL_APPS
 from perf_assets.features.folds import Unseen
@@ -18,7 +19,6 @@ from perf_assets.features.vectors import (
     check_reference,
     relative,
 )
-from perf_assets.models.side_by_side import side_by_side
 from perf_assets.models.vector_blend import fit_blend
 from perf_assets.models.vector_methods import COMPONENTS, MAJORITY, Majority, fit_method
 from perf_assets.models.vector_scores import (

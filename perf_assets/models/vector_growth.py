@@ -11,10 +11,10 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
+from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Indices
 from perf_assets.features.vectors import VectorSamples, by_sample, centred
-from perf_assets.models.side_by_side import side_by_side
 from perf_assets.models.vae_dnn import VaeDnn
 from perf_assets.models.vector_methods import tree_columns
 

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from perf_assets.compute.threads import thread_budget
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.vectors import VectorSamples, as_columns, centred
@@ -15,7 +16,6 @@ from perf_assets.models import archive
 from perf_assets.models.downstream import Regressor, load_regressor, make_regressor
 from perf_assets.models.predictors import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.relative import Workshop, best_components
-from perf_assets.models.threads import thread_budget
 from perf_assets.models.tree_ensemble import TreeEnsemble
 from perf_assets.models.vae_dnn import VaeDnn
 

@@ -1,11 +1,15 @@
 """The experiment of `out_schedule__turnaround`: strategies side by side, over loads, with shaken submissions."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from perf_assets.compute.resume import Kept, NothingKept, Rows, resumed
 from perf_assets.scheduling.fleet_jobs import FleetJobs, Problem
 from perf_assets.scheduling.metrics import Metrics
-from perf_assets.scheduling.simulate import Machine, Schedule
+from perf_assets.scheduling.simulate import Machine, Schedule, compile_all
 from perf_assets.scheduling.strategies import (
     PRACTICE,
     PREDICTOR_MOLDABLE,
@@ -31,6 +35,16 @@ class Experiment:
     machine: Machine
     seed: int
 
+    @property
+    def digest(self) -> str:
+        """Identity of what is simulated."""
+        apps = [problem.app for problem in self.problems]
+        seen = hashlib.sha256(repr((self.trace.name, apps, self.machine, self.seed)).encode())
+        for holder in (self.trace, *self.problems):
+            for values in vars(holder).values():
+                seen.update(values.tobytes() if isinstance(values, np.ndarray) else b"")
+        return seen.hexdigest()
+
     def fleet(self, load: float, repetition: int) -> FleetJobs:
         """The jobs at a load; repetition 0 as they are, others shaken."""
         trace = self.trace.at_load(load, self.machine.nodes)
@@ -39,18 +53,20 @@ class Experiment:
         return FleetJobs.mapped(trace, self.problems, [self.machine.nodes], self.seed)
 
     def rows(
-        self, loads: Sequence[float], repetitions: int, progress: Callable[[str], None]
-    ) -> list[dict[str, object]]:
-        """Rows of the table, but for where the data are from: all loads once, full load with shaken submissions too."""
-        found = []
-        for load in loads:
-            for repetition in range(repetitions if load == FULL_LOAD else 1):
-                fleet = self.fleet(load, repetition)
-                for name, strategy in STRATEGIES.items():
-                    metrics = measured(fleet, strategy, (self.machine,))
-                    found.append(_described(name, strategy, load, repetition) | _row(metrics))
-            progress(f"load {load:g}: {len(STRATEGIES)} strategies")
-        return found
+        self, loads: Sequence[float], repetitions: int, progress: Callable[[str], None], kept: Kept | None = None
+    ) -> Rows:
+        """Rows of the table, but for where the data are from: all loads once, full load with shaken submissions too.
+
+        What is `kept` of an interrupted run of the same experiment is not simulated again.
+        """
+        pieces = [(load, each) for load in loads for each in range(repetitions if load == FULL_LOAD else 1)]
+        compile_all()  # here, once: what runs elsewhere finds the machine code on disk
+        found = {}
+        for piece, rows in resumed(_measure_strategies, self, pieces, kept or NothingKept()):
+            found[piece] = rows
+            load, repetition = piece
+            progress(f"{len(found)} of {len(pieces)}: load {load:g}, repetition {repetition}: {len(rows)} strategies")
+        return [row for piece in pieces for row in found[piece]]
 
     def schedules(self, load: float) -> dict[str, Schedule]:
         """Of practice and of the moldable predictor, for pictures."""
@@ -62,6 +78,14 @@ class Experiment:
         fleet = self.fleet(load, 0)
         goal = measured(fleet, STRATEGIES[PREDICTOR_MOLDABLE], (self.machine,)).turnaround.mean
         return nodes_to_match(fleet, STRATEGIES[PRACTICE], self.machine, goal)
+
+
+def _measure_strategies(experiment: Experiment, load_and_repetition: tuple[float, int]) -> Rows:
+    fleet = experiment.fleet(*load_and_repetition)
+    return [
+        _described(name, strategy, *load_and_repetition) | _row(measured(fleet, strategy, (experiment.machine,)))
+        for name, strategy in STRATEGIES.items()
+    ]
 
 
 def where_faster(turnaround: Mapping[tuple[str, float], float], strategy: str) -> str:

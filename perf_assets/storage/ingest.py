@@ -40,6 +40,25 @@ ReadBundle = Callable[[Path, Manifest, str, str], BundleContent]
 """Reads the bundle in a folder, given its manifest, digest and name."""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A bundle that was verified and read elsewhere."""
+
+    digest: str
+    manifest: Manifest
+    format: str
+    rows: Mapping[str, list[dict[str, Any]]]
+
+
+ReadAhead = Callable[[Sequence[LandedBundle]], Iterator[Prepared | None]]
+"""Gives each of some bundles as it was read elsewhere, in order; None for one that was not."""
+
+
+def one_by_one(bundles: Sequence[LandedBundle]) -> Iterator[Prepared | None]:
+    """Nothing is read elsewhere."""
+    return iter([None] * len(bundles))
+
+
 @dataclass
 class Pending:
     """What of a machine's landing zone is not in its record."""
@@ -102,18 +121,19 @@ def ingest_machine(
     read_bundle: ReadBundle,
     on_bundle: Callable[[int, int], None] = lambda done, total: None,
     *,
+    read_ahead: ReadAhead = one_by_one,
     reread: bool = False,
 ) -> Ingestion:
     """Bring a machine's record up to date with its landing zone.
 
     `on_bundle` is told after each bundle how many of how many are done. A bundle that cannot be read is
-    quarantined and the others go on.
+    quarantined and the others go on. Only this process writes, also where others `read_ahead`.
     """
     with leased(lake.locks / f"{machine}.lock", f"ingestion of {machine}", _LOCK_WAIT_SECONDS) as lease:
         record = MachineRecord(lake.record, machine, lease.check)
         record.tidy()
         todo = pending(lake, machine, reread=reread)
-        work = _Work(lake, machine, read_bundle, record, set(todo.bundles))
+        work = _Work(lake, machine, read_bundle, read_ahead, record, set(todo.bundles))
         outcome = Ingestion(machine, landed_count=todo.landed_count)
         done = 0
         for start in range(0, len(todo.bundles), _BUNDLES_PER_COMMIT):
@@ -131,6 +151,7 @@ class _Work:
     lake: Lake
     machine: str
     read_bundle: ReadBundle
+    read_ahead: ReadAhead
     record: MachineRecord
     waiting: set[str]
     """Bundles whose rows in the record, if any, are about to change."""
@@ -169,16 +190,17 @@ class _Work:
         earlier = self.record.ledger_rows(pc.field("bundle").isin(names))
         same = self.record.ledger_rows(pc.field("bundle_digest").isin(digests) & (pc.field("status") == "ingested"))
         holder_of = {row["bundle_digest"]: name for name, row in same.items() if name not in self.waiting}
-        for bundle in chunk:
+        for bundle, ahead in zip(chunk, self.read_ahead(chunk), strict=True):
             row = self._new_row(bundle)
+            prepared = ahead if ahead is not None and ahead.digest == bundle.digest else None
             try:
-                manifest = verified_manifest(bundle, self.machine)
+                manifest = prepared.manifest if prepared else verified_manifest(bundle, self.machine)
                 row |= _facts(manifest)
                 holder = holder_of.setdefault(bundle.digest, bundle.name)
                 if holder != bundle.name:
                     row |= {"status": "duplicate", "record_part": None, "reason": f"same content as bundle {holder}"}
                 else:
-                    content = self.read_bundle(bundle.directory, manifest, bundle.digest, bundle.name)
+                    content = prepared or self.read_bundle(bundle.directory, manifest, bundle.digest, bundle.name)
                     row["format"] = content.format
                     batch.add(bundle.digest, content.rows)
                 release(self.lake, bundle)

@@ -16,11 +16,12 @@ ALLOWED = {
     "core": set(),
     "readers": {"core"},
     "features": {"core"},
-    "scheduling": {"core"},
+    "scheduling": {"core", "compute"},
     "reports": {"core"},
     "storage": {"core"},
     "demo": {"core"},
-    "models": {"core", "features"},
+    "compute": {"core"},
+    "models": {"core", "features", "compute"},
     "registry": {"core", "features", "models"},
     "serving": {"core", "readers", "features", "storage", "models", "registry"},
 }
@@ -33,6 +34,10 @@ HOMES = {
     "starlette": {"serving"},
     "uvicorn": {"serving"},
     "dagster": {"defs"},
+    "dagster_dask": {"defs"},
+    "dask": {"compute"},
+    "dask_jobqueue": {"compute"},
+    "distributed": {"compute"},
     "duckdb": {"storage"},
     "mlflow": {"registry"},
     "torch": {"models"},
@@ -40,7 +45,7 @@ HOMES = {
     "pytorch_tabnet": {"models"},
     "sklearn": {"models"},
 }
-HEAVY = ["torch", "xgboost", "sklearn", "mlflow", "matplotlib", "fastapi"]
+HEAVY = ["torch", "xgboost", "sklearn", "mlflow", "matplotlib", "fastapi", "distributed"]
 
 
 def imports(file: Path) -> Iterator[tuple[str, bool]]:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import pandas as pd
@@ -13,6 +14,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.defs import evaluation
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.unfinished import Unfinished
 from tests.reports.tables import embeddings, scores
 
 
@@ -26,7 +28,8 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
     """Materialise all three; what takes long is given."""
     seeds: list[int] = []
 
-    def given_scores(samples: object, count: int, progress: object) -> pd.DataFrame:
+    def given_scores(samples: object, count: int, progress: object, kept: Unfinished) -> pd.DataFrame:
+        kept.put("a fold", [{"mape_ratio": 0.1}])
         seeds.append(count)
         return scores().drop(columns="is_simulated")
 
@@ -37,12 +40,13 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
     resource.warehouse().rebuild()
     assets = [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("perf_assets.features.fleet_samples.fleet_samples", lambda tables: None)
+        patch.setattr("perf_assets.features.fleet_samples.fleet_samples", lambda tables: SimpleNamespace(digest="d"))
         patch.setattr("perf_assets.models.experiments.run_experiments", given_scores)
         patch.setattr("perf_assets.models.experiments.embedding_pictures", given_pictures)
         done = dg.materialize(assets, resources={"lake": resource})
     assert done.success
     assert seeds == [3]
+    assert not list((lake.root / "unfinished").glob("*"))
     return done
 
 

@@ -31,6 +31,7 @@ def test_a_trace_becomes_a_table_and_pictures(
     lake_resource.warehouse().rebuild()
     monkeypatch.setattr(schedule_inputs, "fleet_problems", lambda lake, machines: [scaling])
     monkeypatch.setattr(experiment, "LOADS", (0.6, 1.0))
+    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(300)]
     config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": "box", "repetitions": 2}
     done = dg.materialize(
@@ -45,6 +46,7 @@ def test_a_trace_becomes_a_table_and_pictures(
     assert set(rows["trace"]) == {"t.swf"}
     assert not rows["is_trace_simulated"].any()
     assert not rows.duplicated(list(TURNAROUND.key)).any()
+    assert not (lake.root / "unfinished" / TURNAROUND.name).exists()
     (event,) = done.asset_materializations_for_node("simulate_schedules")
     assert "measured" in str(event.metadata["what is measured, simulated and predicted"].value)
     assert "instead of 8" in str(event.metadata["nodes practice needs to match"].value)

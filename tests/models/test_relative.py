@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perf_assets.compute.threads import thread_budget
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import leave_one_application_out, leave_one_machine_out
 from perf_assets.features.paired import PairedSamples
@@ -15,7 +16,6 @@ from perf_assets.models.downstream import DOWNSTREAM, make_regressor
 from perf_assets.models.evaluation import evaluate_relative
 from perf_assets.models.machine_mixture import MachineMixture
 from perf_assets.models.relative import Workshop, best_components, default_methods
-from perf_assets.models.threads import thread_budget
 from tests.models.fleets import SPEEDS, fleet
 
 

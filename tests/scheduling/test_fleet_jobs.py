@@ -77,10 +77,13 @@ def test_the_bias_of_a_model_is_learned() -> None:
     assert STRATEGIES["predictor"].planning.estimates is Estimates.PREDICTED
 
 
-def test_the_experiment_says_where_predictions_help() -> None:
+def test_the_experiment_says_where_predictions_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     experiment = Experiment(synthetic_trace(600, NODES, 1), PROBLEMS, Machine("box", NODES), 0)
-    rows = experiment.rows([0.7, 1.0], 2, lambda _: None)
+    lines: list[str] = []
+    rows = experiment.rows([0.7, 1.0], 2, lines.append)
     assert len(rows) == len(STRATEGIES) * 3
+    assert [line.split(":")[0] for line in lines] == ["1 of 3", "2 of 3", "3 of 3"]
     means = {(row["strategy"], row["load_ratio"]): row["turnaround_mean_seconds"] for row in rows}
     assert means[PREDICTOR_MOLDABLE, 1.0] < means[PRACTICE, 1.0]
     assert "faster at all loads" in where_faster(means, PREDICTOR_MOLDABLE)

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from perf_assets.compute.side_by_side import side_by_side
+from perf_assets.compute.threads import VARIABLE, thread_budget
 from perf_assets.features.paired import PairedSamples
-from perf_assets.models.side_by_side import side_by_side
-from perf_assets.models.threads import VARIABLE, thread_budget
 from tests.models.fleets import fleet
 
 
