@@ -39,6 +39,8 @@ fuzz: setup
 
 docs: setup
 	$(BIN)/perf-assets vocabulary > docs/tables.md
+	$(BIN)/perf-assets manual > docs/cli.md
+	$(BIN)/python docs/chapters.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

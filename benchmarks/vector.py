@@ -42,6 +42,7 @@ def main(seeds: int) -> None:
 def _reached(protocols: Scores) -> dict[str, float]:
     figures = {"sample r2": protocols["sample"]["best"]["r2"], "app regret": protocols["app"]["best"]["regret"]}
     for protocol, methods in protocols.items():
+        figures |= {f"{protocol} {name}": methods["best"][name] for name in ("coverage", "stated_order", "same_order")}
         best, forest, majority = (methods[name] for name in ("best", "random_forest", "majority"))
         figures[f"{protocol} same_order above majority"] = best["same_order"] - majority["same_order"]
         figures[f"{protocol} r2 above forest"] = best["r2"] - forest["r2"]

@@ -5,13 +5,14 @@
     lake.predict(lake.runs("quartz", app="Kripke"), to="dane")
     lake.predict(lake.read("quartz", "hpctoolkit-kripke-database"), to="dane")
     lake.plan("dane", budget=5)
+    lake.compare({"Kripke": 3, "Laghos": 1}, ["quartz", "dane", "h100"])
 
 All results are sequences of small dataclasses that show as tables in a notebook; `to_frame()` makes a data frame.
 Errors are `perf_assets.core.errors.BadInputError`, one line each. Dagster is not needed.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from perf_assets.serving.answers import KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
+    from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
     from perf_assets.serving.asked import Observation, Run
     from perf_assets.serving.predictor import Predictor
 
@@ -85,6 +86,35 @@ class OpenLake:
         from perf_assets.serving.listing import planned_runs
 
         return Rows(planned_runs(self._lake, machine, budget))
+
+    def compare(
+        self,
+        apps: Sequence[str] | Mapping[str, float],
+        machines: Sequence[str],
+        baseline: str | None = None,
+        *,
+        prices: Mapping[str, float] | None = None,
+        watts: Mapping[str, float] | None = None,
+        without_gpus: Sequence[str] = (),
+        with_measured: bool = True,
+    ) -> "Compared":
+        """Time and cost of a portfolio of applications on machines, with 90% intervals; see docs/compare.md.
+
+        Applications may have weights: shares of today's machine time, in any unit. `baseline` is the machine that
+        they run on today, by default the one that models start from; `prices` are of a node-hour, `watts` of a node,
+        by machine. Applications `without_gpus` do not use them, others do as their runs did. Runs that were measured
+        on a machine count instead of predictions, unless told otherwise.
+        """
+        from perf_assets.serving.answers import Compared
+        from perf_assets.serving.compare import Comparer, Costs
+        from perf_assets.serving.portfolio import Portfolio
+
+        weights = apps if isinstance(apps, Mapping) else dict.fromkeys(apps, 1.0)
+        if len(weights) != len(apps):
+            raise BadInputError("an application is named twice")
+        comparer = Comparer(self._predictor, Portfolio(self._lake, weights, without_gpus), baseline)
+        costs = Costs(prices or {}, watts or {})
+        return Compared(comparer.compare(machines, costs, with_measured=with_measured))
 
     def observe(self, *observations: "Observation") -> "Rows[Noted]":
         """Hand in runs that were measured on machines with a champion: the next prediction takes them into account.

@@ -17,15 +17,16 @@ _SEEDS = 2
 _NEXT = """
 All of this is simulated. Look at it:
   make up                                      the Dagster page (lineage, tables, checks) and the MLflow page
-  data_lake/reports/fleet.html                 all machines: champions, what is not well, what to do next
+  data_lake/reports/index.html                 all machines: champions, what is not well, what to do next
   data_lake/reports/machine-dane.html          a machine that came late: its model, learning curve, next runs
   .venv/bin/perf-assets models                 what is registered in MLflow, and from what it was made
+  .venv/bin/perf-assets predict --from quartz --to dane   how long all that ran on quartz takes there
   .venv/bin/perf-assets plan dane              which runs on it would teach most
   .venv/bin/perf-assets vectors                a model that predicts all machines from one run (some 4 minutes)
   .venv/bin/perf-assets evaluate xamm          all methods beside their baselines, as a page (about 12 minutes)
-  .venv/bin/perf-assets amm                    the machines as vectors; pictures in data_lake/reports/
+  .venv/bin/perf-assets amm                    the machines as vectors; data_lake/reports/amm.html shows them
   .venv/bin/perf-assets counters               what each machine counts, and what it stands for
-  .venv/bin/perf-assets land PATH --machine M  your own measurements (see data_lake/README.md)
+  .venv/bin/perf-assets land PATH --machine M  your own measurements (see docs/get_started.md)
   .venv/bin/perf-assets ingest                 read what landed, unless the sensor of 'make up' does
 """
 

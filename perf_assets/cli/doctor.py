@@ -20,6 +20,7 @@ from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake, strays
 from perf_assets.storage.leases import holder, leased
+from perf_assets.storage.permissions import is_anybodys, open_places
 
 _NEEDED_BYTES = 2 * 10**9
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "fuse.sshfs"}
@@ -122,6 +123,17 @@ def _databases() -> Iterator[Finding]:
         yield Finding(f"{store.what} state", "problem" if store.problem else "ok", store.problem or store.where, advice)
 
 
+def _permissions() -> Iterator[Finding]:
+    found = open_places()
+    for what, path in found:
+        yield Finding(what, "problem", f"everybody may change {path}", f"services refuse that: chmod o-w {path}")
+    landing = lake_root() / "landing"
+    if is_anybodys(landing):
+        yield Finding("landing zone", "warning", f"everybody may change and remove all in {landing}", "chmod o-w or +t")
+    if not found:
+        yield Finding("permissions", "ok", "only owner and group may change the homes")
+
+
 def _ports() -> Iterator[Finding]:
     for name, port, option in (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port")):
         try:
@@ -168,4 +180,4 @@ def _warehouse() -> Iterator[Finding]:
     yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
-_CHECKS = (_python, _versions, _disk, _databases, _ports, _locks, _landing, _warehouse)
+_CHECKS = (_python, _versions, _disk, _permissions, _databases, _ports, _locks, _landing, _warehouse)

@@ -22,6 +22,7 @@ _COMMANDS = {
     "predict": "Say how long runs take on another machine.",
     "observe": "Hand measured runs to the model in use.",
     "reference": "Write predicted reference values of a machine, for acceptance tests.",
+    "compare": "Compare machines for a portfolio of applications: time, cost, and how sure that is.",
     "serve": "Answer predictions over HTTP.",
     "models": "List registered models, their aliases and where they come from.",
     "promote": "Let a version of a registered model be the champion.",
@@ -34,10 +35,11 @@ _COMMANDS = {
     "transfer": "Model a target from few of its rows and a source with other counters.",
     "severity": "Say how hard a transfer between two tables is.",
     "simulate": "Schedule a job trace by several policies, with and without predictions.",
-    "report": "Write a page of results for people.",
+    "report": "Write the results as pages for people: a site without network.",
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
     "database": "Say or choose the database of Dagster's and MLflow's state.",
+    "manual": "Print every command with its arguments and options.",
     "doctor": "Check this installation and say what to do.",
 }
 
@@ -67,6 +69,8 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line, and end the process."""
+    # Nothing that is made here is for everybody to change, whatever the shell allows.
+    os.umask(os.umask(0o022) | 0o002)
     try:
         code = _run()
     except Exception as error:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import click
 
+from perf_assets.core.shown_text import printable, without_passwords
+
 _PIPE_WIDTH = 120
 
 
@@ -27,19 +29,22 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     """Print a result as a table; numbers to the right."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(printable(title)), title_justify="left")
     for position, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[position], int | float) for row in rows)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=position == 0)
+        table.add_column(
+            Text(printable(column)), justify="right" if is_number else "left", overflow="fold", no_wrap=position == 0
+        )
     for row in rows:
-        table.add_row(*(_text(value) for value in row))
+        table.add_row(*(Text(printable(_text(value))) for value in row))
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
 def say(message: str) -> None:
     """Tell a person what is going on, on stderr."""
-    click.echo(message, err=True)
+    click.echo("\n".join(map(printable, without_passwords(message).split("\n"))), err=True)
 
 
 def say_stage(title: str) -> None:

@@ -9,6 +9,7 @@ from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option, run_options
 from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.shown_text import csv_of
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Prediction, Rows
@@ -104,7 +105,7 @@ def _shortened(args: str) -> str:
 
 def _csv(answers: "Rows[Prediction]") -> str:
     frame = answers.to_frame()
-    return frame.assign(warnings=frame["warnings"].map("; ".join)).to_csv(index=False)
+    return csv_of(frame.assign(warnings=frame["warnings"].map("; ".join)))
 
 
 def _write(out: Path, answers: "Rows[Prediction]") -> None:

@@ -20,7 +20,15 @@ _LEAST_SHOTS = 8
 
 
 @click.command()
-@click.option("--source", "sources", type=click.Path(path_type=Path), multiple=True, required=True, metavar="FILE")
+@click.option(
+    "--source",
+    "sources",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="Table of a source; may be repeated.",
+)
 @click.option("--target", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Table of the target.")
 @click.option("--target-column", required=True, metavar="C", help="Column to predict.")
 @click.option("--source-target-column", metavar="C", help="The same in the sources, if it has another name.")

@@ -17,6 +17,7 @@ from perf_assets.core.errors import BusyError
 from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.core.postgres import is_postgres
 from perf_assets.storage.files import exclusive
+from perf_assets.storage.permissions import check_private_places
 
 _START_SECONDS = 120.0
 
@@ -30,6 +31,7 @@ def command(port: int, mlflow_port: int) -> None:
     Prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is left running.
     """
     home = dagster_home()
+    check_private_places()
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -83,10 +85,10 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     environment = {
         "DAGSTER_HOME": str(home),
         "PERF_ASSETS_LAKE": str(lake),
-        # Not an argument: it may hold a password, which process lists would show.
-        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
+        # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
+        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 

@@ -51,7 +51,7 @@ def vector(
     for note in samples.paired.notes:
         say(note)
 
-    from perf_assets.models.vector_evaluation import METHODS, evaluate_vectors, majority_order
+    from perf_assets.models.vector_evaluation import BEST, METHODS, evaluate_vectors, majority_order
 
     chosen = METHODS if methods is None else split_names(methods)
     found = evaluate_vectors(samples, reference, seeds, chosen, progress=say)
@@ -79,6 +79,13 @@ def vector(
         )
         return
     _print(found.scores, seeds)
+    for protocol, scores in found.scores.items():
+        if BEST in scores:
+            inside, stated, right = (scores[BEST][name] for name in ("coverage", "stated_order", "same_order"))
+            click.echo(
+                f"{protocol}: {inside:.0%} of the times are within the 90% intervals of {BEST}; "
+                f"{right:.0%} of its orders are right, it said {stated:.0%}"
+            )
     click.echo(f"Majority order, fast to slow ({share:.1%} of the configurations): {', '.join(order)}")
 
 

@@ -19,7 +19,7 @@ _SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "
 def command(reference: str, seed: int, seeds: int, as_json: bool) -> None:
     """Train the model of relative-performance vectors (one run, all machines) and register it in MLflow.
 
-    Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and draws pictures.
+    Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and writes a page.
     """
     from perf_assets.defs.runs import make_vectors
     from perf_assets.registry.vector import ALIAS, NAME
@@ -35,7 +35,7 @@ def command(reference: str, seed: int, seeds: int, as_json: bool) -> None:
         columns = ["protocol", "method", *_SHOWN.values()]
         rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SHOWN)] for r in scores]
         print_table("held-out configurations (sample) and applications (app)", columns, rows)
-        say(f"pictures: {Lake.default().reports}/vector_*.png")
+        say(f"page: {Lake.default().reports}/vectors.html")
     click.echo(f"models:/{NAME}@{ALIAS}  (version {version})")
 
 

@@ -7,11 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.validation import first_problem
+from perf_assets.core.yaml_text import parse_yaml
 
 _EVENT_TABLE = re.compile(r"^([a-z0-9_]+):::?(?=[^:])")
 _PRIVILEGE = re.compile(r":[ukhgp]{1,4}$")
@@ -69,7 +69,7 @@ class _File(_Strict):
     version: Literal[1]
     backend_arguments: tuple[Annotated[str, AfterValidator(_check_pattern)], ...] = ()
     event_tables: dict[str, str] = Field(default_factory=dict)
-    quantities: dict[str, Quantity] = Field(default_factory=dict)
+    quantities: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Quantity] = Field(default_factory=dict)
     formulas: tuple[Formula, ...] = ()
 
 
@@ -152,8 +152,6 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
 
 def _parse(name: str, text: str) -> _File:
     try:
-        return _File.model_validate(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise BadInputError(f"counter catalogue {name} is not YAML: {error}") from None
+        return _File.model_validate(parse_yaml(f"counter catalogue {name}", text))
     except ValidationError as error:
         raise BadInputError(f"counter catalogue {name}: {first_problem(error)}") from None

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
+from perf_assets.core.shown_text import printable, without_passwords
+
 _SHOWN = 8
+_MOST_CHARACTERS = 4000
+"""Of a message: names in it can be as long as the file that they are from."""
 
 
 class BadInputError(Exception):
     """Something given to us is wrong. Commands print its one line and exit with 2."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        line = printable(without_passwords(" ".join(message.split())))
+        super().__init__(line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…")
 
 
 class UnknownError(BadInputError):

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.validation import first_problem
+from perf_assets.core.yaml_text import parse_yaml
 
 FILE_NAME = "freshness.yaml"
 
@@ -31,8 +31,6 @@ def load_freshness(lake: Path) -> Freshness:
     if not path.is_file():
         return Freshness()
     try:
-        return Freshness.model_validate(yaml.safe_load(path.read_text()) or {})
-    except yaml.YAMLError as error:
-        raise BadInputError(f"{path} is not YAML: {error}") from None
+        return Freshness.model_validate(parse_yaml(str(path), path.read_text()) or {})
     except ValidationError as error:
         raise BadInputError(f"{path}: {first_problem(error)}") from None

@@ -3,11 +3,11 @@
 import re
 from typing import Annotated, Any
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.validation import first_problem
+from perf_assets.core.yaml_text import parse_yaml
 
 _MACHINE_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -22,7 +22,7 @@ def check_machine_id(machine: str) -> str:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Cpu(_Part):
@@ -122,8 +122,6 @@ class MachineSpec(_Part):
 def parse_machine_spec(text: str) -> MachineSpec:
     """Read the text of a `machine.yaml`; raise `BadInputError` with the first thing that is wrong."""
     try:
-        return MachineSpec.model_validate(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise BadInputError(f"machine.yaml is not YAML: {error}") from None
+        return MachineSpec.model_validate(parse_yaml("machine.yaml", text))
     except ValidationError as error:
         raise BadInputError(f"machine.yaml: {first_problem(error)}") from None

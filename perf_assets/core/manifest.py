@@ -14,7 +14,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
-from perf_assets.core.validation import first_problem
+from perf_assets.core.validation import check_text, first_problem
 
 MANIFEST_NAME = "manifest.json"
 SPEC_NAME = "machine.yaml"
@@ -24,6 +24,8 @@ MAX_MANIFEST_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 4 * 2**30
 MAX_BUNDLE_BYTES = 16 * 2**30
 MAX_FILES = 100_000
+MAX_APP, MAX_ARGS = 200, 10_000
+"""Characters."""
 _MAX_COUNT = 2**31 - 1
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -51,7 +53,23 @@ def check_relative_path(path: str) -> str:
         path.encode()
     except UnicodeEncodeError:
         raise ValueError(f"path {path!r} is not UTF-8") from None
-    return path
+    return check_text(path)
+
+
+def check_application(name: str) -> str:
+    """Return `name` if an application can be called so; raise otherwise."""
+    if not 1 <= len(name) <= MAX_APP:
+        raise ValueError(f"application {name[:40]!r} must have 1 to {MAX_APP} characters")
+    return check_text(name)
+
+
+def check_arguments(args: str) -> str:
+    """Return `args` if it can be the arguments of a run; raise otherwise."""
+    if len(args) > MAX_ARGS:
+        raise ValueError(f"arguments {args[:40]!r} … have more than {MAX_ARGS} characters")
+    # Blanks of any kind are folded where runs are compared.
+    check_text(" ".join(args.split()))
+    return args
 
 
 class _Strict(BaseModel):
@@ -71,8 +89,8 @@ class BundleFacts(_Strict):
 
     machine: Annotated[str, AfterValidator(check_machine_id)]
     kind: Literal["rajaperf", "profile", "samples"]
-    app: str | None = Field(default=None, min_length=1, max_length=200)
-    args: str = Field(default="", max_length=10_000)
+    app: Annotated[str, AfterValidator(check_application)] | None = None
+    args: Annotated[str, AfterValidator(check_arguments)] = ""
     ranks: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
     threads: int | None = Field(default=None, ge=1, le=_MAX_COUNT)
     """Threads per rank."""
@@ -81,7 +99,7 @@ class BundleFacts(_Strict):
     """GPUs used in all."""
     wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     collected_at: AwareDatetime = Field(ge=_EARLIEST, le=_LATEST)
-    target: str | None = Field(default=None, min_length=1)
+    target: Annotated[str, AfterValidator(check_text)] | None = Field(default=None, min_length=1, max_length=1000)
     """Column to predict; samples only."""
     tags: dict[str, str] = Field(default_factory=dict)
 

@@ -1,12 +1,9 @@
 """Where things are: the project's own folders, unless the environment moves them."""
 
 import os
-import re
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
-
-_PASSWORD = re.compile(r"(//[^:/@]*):[^@]*(@)")
 
 
 def project_root() -> Path:
@@ -57,10 +54,10 @@ def check_dagster_home() -> Path:
 
 def database_of(home: Path) -> str | None:
     """Address of the PostgreSQL database that a home's dagster.yaml names; None where it names none: SQLite files."""
-    import yaml
+    from perf_assets.core.yaml_text import parse_yaml
 
     file = home / "dagster.yaml"
-    document = yaml.safe_load(file.read_text()) if file.is_file() else None
+    document = parse_yaml(str(file), file.read_text()) if file.is_file() else None
     address = ((document or {}).get("storage") or {}).get("postgres", {}).get("postgres_url")
     return address if isinstance(address, str) else None
 
@@ -79,6 +76,7 @@ def mlflow_tracking_uri() -> str:
     return file.read_text().strip() if file.is_file() else f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
 
 
-def shown_tracking_uri() -> str:
-    """The same for people: without a password."""
-    return _PASSWORD.sub(r"\1\2", mlflow_tracking_uri())
+def is_own_registry() -> bool:
+    """Whether the MLflow store is a file in the lake, which only we write."""
+    prefix, uri = "sqlite:///", mlflow_tracking_uri()
+    return uri.startswith(prefix) and Path(uri.removeprefix(prefix)).resolve().is_relative_to(lake_root().resolve())

@@ -114,3 +114,5 @@ class Derivation:
     """Over the warehouse, with the parameter $machine."""
     table: Table | None
     """None where columns differ by machine."""
+    is_sliced: bool = False
+    """Whether the query also has the parameters $slice and $slices, and makes one of so many slices of the rows."""

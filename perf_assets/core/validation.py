@@ -1,4 +1,4 @@
-"""One line for what a schema refuses."""
+"""What schemas refuse, and one line for it."""
 
 from pydantic import ValidationError
 
@@ -9,3 +9,10 @@ def first_problem(error: ValidationError) -> str:
     place = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     return f"{place}: {message}" if place else message
+
+
+def check_text(text: str) -> str:
+    """Return `text` if it can be printed on one line; raise otherwise."""
+    if not text.isprintable():
+        raise ValueError(f"{text[:40]!a} holds characters that cannot be printed: leave them out")
+    return text

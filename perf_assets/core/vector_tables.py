@@ -31,6 +31,8 @@ VECTOR_SCORES = Table(
         _share("top1_ratio", "Share of samples whose fastest machine is found"),
         Column("regret_ratio", Type.REAL, "Mean extra time on the predicted best machine", unit="ratio", nullable=True),
         _share("auc_ratio", "Area under the ROC curve of 'the majority order holds'"),
+        _share("coverage_ratio", "Share of relative times within their 90% intervals; of methods that give some"),
+        _share("stated_order_ratio", "Mean stated probability of the order; to be compared with same_order_ratio"),
         Column("samples_count", Type.INTEGER, "Held-out samples", unit="count", minimum=1),
         IS_SIMULATED,
     ),

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.validation import first_problem
+from perf_assets.core.yaml_text import parse_yaml
 
 Function = Literal["amm", "train", "test"]
 _REFERENCE = re.compile(r"(?P<file>.*[^/:]\.json)(?::(?P<machine>.+))?")
@@ -86,8 +86,8 @@ def _read_fields(path: Path) -> _Fields:
     if not path.is_file():
         raise BadInputError(f"{path} is no file")
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = parse_yaml(path.name, path.read_text("utf-8"))
+    except UnicodeDecodeError as error:
         raise BadInputError(f"{path.name} is not YAML: {error}") from None
     if not isinstance(document, dict):
         raise BadInputError(f"{path.name}: write one 'field: value' a line, at least 'func: amm'")

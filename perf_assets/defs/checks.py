@@ -8,6 +8,7 @@ import dagster as dg
 
 from perf_assets.core.run_tables import DERIVED_TABLES
 from perf_assets.core.schema import Table
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import BUNDLES, RECORD_TABLES
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
@@ -107,6 +108,6 @@ def check_features(context: dg.AssetCheckExecutionContext, lake: LakeResource) -
             metadata={
                 "rows_beyond_threshold_count": len(found),
                 "threshold": doubt.threshold,
-                "worst": dg.MetadataValue.md(found.head(_SHOWN).to_markdown(index=False)),
+                "worst": dg.MetadataValue.md(markdown_rows(found.head(_SHOWN))),
             },
         )

@@ -4,6 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.model_tables import XAMM_EMBEDDINGS, XAMM_SCORES
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import FLEET, PREVIEW_ROWS, asset_spec, model_spec
@@ -65,7 +66,7 @@ def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) 
         metadata={
             "dagster/row_count": len(rows),
             "is_simulated": bool(rows["is_simulated"].any()),
-            "preview": dg.MetadataValue.md(rows.head(PREVIEW_ROWS).to_markdown(index=False)),
+            "preview": dg.MetadataValue.md(markdown_rows(rows.head(PREVIEW_ROWS))),
             "record": dg.MetadataValue.path(path),
         }
     )
@@ -75,7 +76,8 @@ def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) 
 @explained
 def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
-    from perf_assets.reports.xamm_report import origin, said, summary_picture, xamm_page
+    from perf_assets.reports.summary import origin
+    from perf_assets.reports.xamm_report import said, summary_picture, xamm_page
 
     scores, embeddings = (
         stored(lake.lake(), t, f"dg launch --assets {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS)

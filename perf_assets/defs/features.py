@@ -13,6 +13,7 @@ from perf_assets.core.run_tables import (
     UNMATCHED,
     VECTOR_FEATURES_TABLE,
 )
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import COUNTERS, RUNS, SPECS
 from perf_assets.defs.explained import explained
 from perf_assets.defs.partitions import machines
@@ -49,8 +50,8 @@ def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> It
     unknown = lake.unmapped_counters(machine)
     notes: dict[str, Metadata] = {
         FEATURES.name: {"unmapped_counters_count": len(unknown), "unmapped_counters": ", ".join(unknown) or "none"},
-        PAIRS.name: {"by_machine": dg.MetadataValue.md(warehouse.frame(_PAIRED, [machine]).to_markdown(index=False))},
-        UNMATCHED.name: {"reasons": dg.MetadataValue.md(warehouse.frame(_REASONS, [machine]).to_markdown(index=False))},
+        PAIRS.name: {"by_machine": dg.MetadataValue.md(markdown_rows(warehouse.frame(_PAIRED, [machine])))},
+        UNMATCHED.name: {"reasons": dg.MetadataValue.md(markdown_rows(warehouse.frame(_REASONS, [machine])))},
     }
     for table in DERIVED_TABLES:
         result = materialization(warehouse, table, machine, counts[table.name])
@@ -68,7 +69,7 @@ def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> It
 
 def _first_rows(warehouse: Warehouse, machine: str) -> str:
     rows = warehouse.frame(f'SELECT * EXCLUDE (labels) FROM {COUNTERS_WIDE}."{machine}" LIMIT {PREVIEW_ROWS}')
-    return rows.to_markdown(index=False)
+    return markdown_rows(rows)
 
 
 _PAIRED = f"""

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from perf_assets.core.shown_text import in_markdown
 from perf_assets.core.tables import BUNDLES
 from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.conditions import FOLLOWS
@@ -21,8 +22,8 @@ FLEET_PAGE = "out_report__fleet"
     specs=[
         model_spec(
             FLEET_PAGE,
-            "Page of the fleet: machines with freshness, champions and their errors, severities, quarantine, and what "
-            "to do next.",
+            "Page of the fleet, which leads to all other pages: machines with freshness, champions and their errors, "
+            "severities, quarantine, and what to do next.",
             {"html"},
             [BUNDLES.name, WITH_AMM, VERDICTS.name, PAGE],
         ).replace_attributes(
@@ -35,11 +36,14 @@ FLEET_PAGE = "out_report__fleet"
 def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page from what is known at this moment."""
     from perf_assets.reports.fleet_page import fleet_page
-    from perf_assets.storage.pages import store_page
+    from perf_assets.storage.pages import INDEX, store_page
 
+    (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
     facts = fleet_facts(lake)
-    path = store_page(lake.lake(), "fleet.html", fleet_page(facts))
-    actions = [f"- **{state.machine}**: {action}" for state in facts.machines for action in state.actions[:1]]
+    path = store_page(lake.lake(), INDEX, fleet_page(facts))
+    actions = [
+        f"- **{state.machine}**: {in_markdown(action)}" for state in facts.machines for action in state.actions[:1]
+    ]
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(path),

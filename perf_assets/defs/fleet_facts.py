@@ -10,6 +10,7 @@ from perf_assets.defs.links import dagster_url, mlflow_url
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import strays
+from perf_assets.storage.pages import machine_page_name, other_pages
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import rows_of
 
@@ -50,6 +51,7 @@ def fleet_facts(lake: LakeResource) -> "FleetFacts":
         tuple(f"{stray.path}: {stray.reason}" for stray in strays(lake.lake())),
         dagster_url(),
         mlflow_url(),
+        other_pages(lake.lake()),
     )
 
 
@@ -69,7 +71,7 @@ def _state(
     challenger = aliases.get(CHALLENGER)
     newest = None if verdicts is None else verdicts.iloc[-1]
     has_drifted = newest is not None and bool(newest["has_drifted"]) and newest["version"] != aliases.get(CHAMPION)
-    page = f"machine-{machine}.html"
+    page = machine_page_name(machine)
     facts: dict[str, Any] = {
         "machine": machine,
         "is_simulated": bool(known.get("is_simulated", False)),

@@ -81,6 +81,8 @@ train_and_evaluate_job = _job(
 simulate_schedules_job = _job(
     "simulate_schedules_job", [schedule.simulate_schedules], "Schedule a job trace with and without predictions"
 )
+draw_machines_job = _job("draw_machines_job", [models.draw_machines], "Write the page of the AMMs of all machines")
+write_machine_page_job = _job("write_machine_page_job", [targets.write_machine_page], "Write the page of a machine")
 write_fleet_page_job = _job("write_fleet_page_job", [fleet.write_fleet_page], "Write the page of the fleet")
 ALL = (
     ingest_machine_job,
@@ -95,5 +97,7 @@ ALL = (
     score_vectors_job,
     train_and_evaluate_job,
     simulate_schedules_job,
+    draw_machines_job,
+    write_machine_page_job,
     write_fleet_page_job,
 )

@@ -6,6 +6,7 @@ import dagster as dg
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import TRANSFER_MATRIX
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import FLEET, Metadata, asset_spec
@@ -58,14 +59,15 @@ def _scored(lake: Lake, data_digest: str) -> set[tuple[str, str]]:
 
 
 def _shown(lake: Lake, scores: "pd.DataFrame") -> Metadata:
-    from perf_assets.reports.inline import as_data_uri, picture
-    from perf_assets.reports.machine_figures import severity_against_gain
+    from perf_assets.reports.pairs_page import gain_chart, pairs_page
 
     table = scores.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
-    drawn = picture(lambda target: severity_against_gain(scores, target))
+    chart = gain_chart(scores)
+    path = store_page(lake, "pairs.html", pairs_page(scores, chart, table))
     return {
         "dagster/row_count": len(scores),
-        "median_mape_by_shots": dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f")),
-        "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({as_data_uri(drawn)})"),
-        "picture": dg.MetadataValue.path(store_page(lake, "severity_against_gain.png", drawn)),
+        "median_mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
+        "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({chart.picture_address})"),
+        "page": dg.MetadataValue.path(path),
+        "open": dg.MetadataValue.url(path.as_uri()),
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from perf_assets.core.catalogue import Resolved
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.defs.table_metadata import Metadata
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def papers(
     drawn = picture(lambda target: candidate_figure(candidates, target))
     files["candidates.png"] = drawn
     return files, metadata | {
-        "candidates_on_held_out_shots": dg.MetadataValue.md(candidates.to_markdown(index=False, floatfmt=".3f")),
+        "candidates_on_held_out_shots": dg.MetadataValue.md(markdown_rows(candidates, ".3f")),
         "errors_beside_baselines": dg.MetadataValue.md(f"![errors on held-out runs]({as_data_uri(drawn)})"),
     }
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import TIMINGS
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
 from perf_assets.defs.explained import explained
@@ -63,7 +64,7 @@ def train_amm_encoder(
         metadata={
             "version": encoder.version,
             "options": f"{options.weighting}, {options.normalize}",
-            "tried": dg.MetadataValue.md(tried.to_markdown(index=False)),
+            "tried": dg.MetadataValue.md(markdown_rows(tried)),
             "machines": ", ".join(samples.machines[machine] for machine in samples.encoder_machines),
             "left_out": "; ".join(samples.notes) or "none",
             "file": dg.MetadataValue.path(path),
@@ -111,7 +112,7 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
             "dagster/partition_row_count": len(rows),
             "encoder_version": version,
             "was_in_training": bool(rows["was_in_training"].all()),
-            "vector": dg.MetadataValue.md(rows.to_markdown(index=False)),
+            "vector": dg.MetadataValue.md(markdown_rows(rows)),
             "record": dg.MetadataValue.path(path),
         },
         data_version=dg.DataVersion(digest_of(rows.to_csv(index=False).encode())),
@@ -122,7 +123,7 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
     specs=[
         model_spec(
             MAP,
-            "AMMs of all machines in one file (Parquet and JSON), as a heat map and as a map of machines.",
+            "AMMs of all machines in one file (Parquet and JSON), and on a page: a heat map, a map of machines.",
             {"parquet", "matplotlib"},
             [AMMS.name],
         ).replace_attributes(automation_condition=FOLLOWS)
@@ -132,23 +133,22 @@ def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> I
 @explained
 def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
-    from perf_assets.reports.inline import as_data_uri, picture
-    from perf_assets.reports.maps import amm_heat_map, machine_map
+    from perf_assets.reports.amm_charts import amm_page, map_chart, vectors_chart
     from perf_assets.storage.amm_files import export_amms, of_one_encoder
 
     rows, stale = of_one_encoder(stored(lake.lake(), AMMS, "perf-assets train"))
     vectors = export_amms(rows, lake.lake().reports / "amm.json")
     export_amms(rows, lake.lake().reports / "amm.parquet")
-    heat_map = picture(lambda target: amm_heat_map(vectors, target))
-    on_a_map = picture(lambda target: machine_map(vectors, target))
-    for name, drawn in (("amm_heat_map.png", heat_map), ("amm_map.png", on_a_map)):
-        store_page(lake.lake(), name, drawn)
+    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors)
+    path = store_page(lake.lake(), "amm.html", amm_page(rows, heat_map, on_a_map))
     return dg.MaterializeResult(
         metadata={
             "machines_count": len(vectors),
             "described_by_another_encoder": ", ".join(stale) or "none",
-            "heat_map": dg.MetadataValue.md(f"![AMMs]({as_data_uri(heat_map)})"),
-            "map": dg.MetadataValue.md(f"![Machines]({as_data_uri(on_a_map)})"),
+            "page": dg.MetadataValue.path(path),
+            "open": dg.MetadataValue.url(path.as_uri()),
+            "heat_map": dg.MetadataValue.md(f"![AMMs]({heat_map.picture_address})"),
+            "map": dg.MetadataValue.md(f"![Machines]({on_a_map.picture_address})"),
             "json": dg.MetadataValue.path(lake.lake().reports / "amm.json"),
             "parquet": dg.MetadataValue.path(lake.lake().reports / "amm.parquet"),
         }
@@ -216,7 +216,7 @@ def train_source_models(
                 "mlflow_uri": version.uri,
                 "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
                 "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
-                "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
+                "scores_on_held_out": dg.MetadataValue.md(markdown_rows(trained.scores, ".3f")),
                 "selection_seconds": trained.selection_seconds,
                 "fit_seconds": trained.fit_seconds,
                 **provenance,
@@ -229,7 +229,7 @@ def train_source_models(
             asset_key=table.name,
             metadata={
                 "dagster/row_count": len(rows),
-                "most_attention": dg.MetadataValue.md(top.sort_values("app").to_markdown(index=False, floatfmt=".3f")),
+                "most_attention": dg.MetadataValue.md(markdown_rows(top.sort_values("app"), ".3f")),
                 "record": dg.MetadataValue.path(path),
             },
         )

@@ -20,6 +20,7 @@ from perf_assets.defs.dead_runs import PROCESS_TAG, end_dead_runs, own_process
 from perf_assets.defs.jobs import (
     adapt_machine_job,
     describe_machine_job,
+    draw_machines_job,
     evaluate_xamm_job,
     ingest_machine_job,
     score_all_pairs_job,
@@ -28,6 +29,7 @@ from perf_assets.defs.jobs import (
     train_source_job,
     train_vector_job,
     write_fleet_page_job,
+    write_machine_page_job,
 )
 from perf_assets.defs.partitions import machines as machines_partitions
 
@@ -110,6 +112,16 @@ def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
 def write_fleet_page(on_stage: Callable[[str], None]) -> None:
     """Write the page of the fleet."""
     _run_stages([("page of the fleet", write_fleet_page_job.name, {}, None)], on_stage)
+
+
+def write_site(machines: Sequence[str], on_stage: Callable[[str], None], *, has_amms: bool) -> list[str]:
+    """Write the pages of AMMs, of machines that have a model, and of the fleet; why some could not be written."""
+    stages: list[_Stage] = [
+        *([("page of the AMMs", draw_machines_job.name, {}, None)] if has_amms else []),
+        *((f"page of {machine}", write_machine_page_job.name, {}, machine) for machine in machines),
+        ("page of the fleet", write_fleet_page_job.name, {}, None),
+    ]
+    return _run_stages(stages, on_stage, goes_on=True)
 
 
 def make_vectors(relative_to: str, seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:

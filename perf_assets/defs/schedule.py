@@ -1,18 +1,18 @@
 """Asset of the scheduling experiment: what predictions are worth to a scheduler."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.run_tables import FEATURES
 from perf_assets.core.schedule_tables import TURNAROUND
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import asset_spec
+from perf_assets.defs.table_metadata import Metadata, asset_spec
 from perf_assets.defs.targets import ADAPTED
+from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def simulate_schedules(
             "skipped": ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing",
             "record": dg.MetadataValue.path(path),
             **_findings(experiment, rows),
-            **_pictures(lake, experiment, rows),
+            **_page(lake, experiment, rows),
         }
     )
 
@@ -94,26 +94,22 @@ def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.Me
         "utilisation_ratio",
         "killed_count",
     ]
-    simulated = {True: "made up", False: "measured"}
     return found | {
         "turnaround_gain_ratio at full load": float(gain),
         "nodes practice needs to match": f"{needed} instead of {nodes}" if needed else f"more than 8 times {nodes}",
-        "at full load": dg.MetadataValue.md(shown[columns].reset_index().to_markdown(index=False, floatfmt=",.2f")),
-        "what is measured, simulated and predicted": _ORIGIN.format(
-            trace=simulated[bool(rows["is_trace_simulated"].iloc[0])],
-            fleet="simulated" if rows["is_simulated"].iloc[0] else "measured",
-        ),
+        "at full load": dg.MetadataValue.md(markdown_rows(shown[columns].reset_index(), ",.2f")),
+        "what is measured, simulated and predicted": _origin(rows),
     }
 
 
-def _pictures(lake: LakeResource, experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.MetadataValue]:
-    from perf_assets.reports.inline import data_uri
-    from perf_assets.reports.schedule_figures import GanttBar, gantt, load_sweep, turnaround_by_strategy
+def _page(lake: LakeResource, experiment: "Experiment", rows: "pd.DataFrame") -> Metadata:
+    """Write the page; its pictures are on the asset too."""
+    from perf_assets.reports.schedule_figures import GanttBar
+    from perf_assets.reports.schedule_page import day_chart, schedule_page, sweep_chart, turnaround_chart
     from perf_assets.scheduling.experiment import FULL_LOAD
     from perf_assets.scheduling.gantt import DAY_SECONDS, bars, busy_day
-    from perf_assets.storage.files import replacing
 
-    nodes, own_load = experiment.machine.nodes, experiment.trace.load(experiment.machine.nodes)
+    nodes = experiment.machine.nodes
     schedules = experiment.schedules(FULL_LOAD)
     begins = busy_day(next(iter(schedules.values())))
     ends = begins + DAY_SECONDS
@@ -124,17 +120,22 @@ def _pictures(lake: LakeResource, experiment: "Experiment", rows: "pd.DataFrame"
         ]
         for name, schedule in schedules.items()
     }
-    drawings: dict[str, Callable[[Path | BinaryIO], object]] = {
-        "schedule_turnaround": lambda target: turnaround_by_strategy(rows, FULL_LOAD, target),
-        "schedule_load_sweep": lambda target: load_sweep(rows, own_load, target),
-        "schedule_busy_day": lambda target: gantt(panels, nodes, begins, ends, target),
+    charts = [
+        turnaround_chart(rows, FULL_LOAD),
+        sweep_chart(rows, experiment.trace.load(nodes)),
+        day_chart(panels, nodes, begins, ends),
+    ]
+    path = store_page(lake.lake(), "schedule.html", schedule_page(rows, charts, _origin(rows)))
+    return {
+        "page": dg.MetadataValue.path(path),
+        "open": dg.MetadataValue.url(path.as_uri()),
+        **{chart.name: dg.MetadataValue.md(f"![{chart.title}]({chart.picture_address})") for chart in charts},
     }
-    found: dict[str, dg.MetadataValue] = {}
-    for name, draw in drawings.items():
-        path = lake.lake().reports / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            draw(temporary)
-        found[f"{name} file"] = dg.MetadataValue.path(path)
-        found[name] = dg.MetadataValue.md(f"![{name}]({data_uri(draw)})")
-    return found
+
+
+def _origin(rows: "pd.DataFrame") -> str:
+    """What is measured, simulated and predicted."""
+    return _ORIGIN.format(
+        trace="made up" if rows["is_trace_simulated"].iloc[0] else "measured",
+        fleet="simulated" if rows["is_simulated"].iloc[0] else "measured",
+    )

@@ -8,6 +8,7 @@ from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import RESULT_TABLES
 from perf_assets.core.run_tables import FEATURES
 from perf_assets.core.schema import Table
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import SPECS, TIMINGS
 from perf_assets.storage.warehouse import Warehouse
 
@@ -94,7 +95,7 @@ def materialization(warehouse: Warehouse, table: Table, machine: str, row_count:
         asset_key=table.name,
         metadata={
             "dagster/partition_row_count": row_count,
-            "preview": dg.MetadataValue.md(head.to_markdown(index=False)),
+            "preview": dg.MetadataValue.md(markdown_rows(head)),
         },
         data_version=dg.DataVersion(warehouse.content_digest(table, machine)),
     )

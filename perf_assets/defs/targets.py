@@ -8,6 +8,7 @@ from pydantic import Field
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.verdict_tables import VERDICTS
 from perf_assets.defs.adaptation import (
     NOT_MADE,
@@ -144,7 +145,7 @@ def score_machine(
     return dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
-            "mape_by_shots": dg.MetadataValue.md(table.to_markdown(index=False, floatfmt=".3f")),
+            "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
             "record": dg.MetadataValue.path(path),
         }
     )
@@ -167,11 +168,11 @@ def score_machine(
 def write_machine_page(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a machine that has a target model."""
     from perf_assets.reports.machine_page import machine_page
-    from perf_assets.storage.pages import store_page
+    from perf_assets.storage.pages import machine_page_name, store_page
 
     machine = context.partition_key
     facts = machine_facts(lake, machine)
-    path = store_page(lake.lake(), f"machine-{machine}.html", machine_page(facts))
+    path = store_page(lake.lake(), machine_page_name(machine), machine_page(facts))
     proposal = store_page(lake.lake(), f"catalogue-{machine}.yaml", facts.catalogue_proposal)
     return dg.MaterializeResult(
         metadata={

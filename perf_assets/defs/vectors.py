@@ -6,16 +6,19 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.run_tables import VECTOR_FEATURES_TABLE
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.tables import SPECS, TIMINGS
 from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.defs.explained import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import asset_spec, model_spec
+from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store
 
 VECTOR = "model_vector__relative"
+_PAGE = "vectors.html"
 _INPUTS = [VECTOR_FEATURES_TABLE.name, TIMINGS.name, SPECS.name]
-_RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc")
+_RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc", "coverage", "stated_order")
 _SHOWN = ["r2", "r2_per_machine", *(f"{name}_ratio" for name in _RATIOS)]
 
 
@@ -65,7 +68,7 @@ def train_vector_model(
             "mlflow_version": f"{version.name} version {version.version}",
             "mlflow_uri": version.uri,
             "relative_to": config.relative_to,
-            "scores_on_held_out": dg.MetadataValue.md(trained.scores.to_markdown(index=False, floatfmt=".3f")),
+            "scores_on_held_out": dg.MetadataValue.md(markdown_rows(trained.scores, ".3f")),
             **{f"times of a new {name}": str(blend.weights) for name, blend in trained.model.blends.items()},
             **{f"order of a new {name}": str(blend.order_weights) for name, blend in trained.model.blends.items()},
             **provenance,
@@ -87,36 +90,37 @@ def score_vectors(
     """Score all methods on both protocols, and let every machine join the fleet in turn; with pictures."""
     from perf_assets.models.vector_evaluation import evaluate_vectors
     from perf_assets.models.vector_growth import grow
-    from perf_assets.reports.inline import data_uri
-    from perf_assets.reports.vector_figures import draw_all, draw_growth, orders_by_application
+    from perf_assets.reports.vector_page import growth_part, score_parts, vector_page
 
     samples, is_simulated = lake.vector_samples(), lake.is_simulated()
     found = evaluate_vectors(samples, config.relative_to, config.seeds, progress=context.log.info)
     table = found.table.assign(is_simulated=is_simulated)
     path = store(lake.lake(), lake.warehouse(), VECTOR_SCORES, table)
-    pictures = draw_all(found.rows, found.entries, lake.lake().reports)
     shown = table[table["app"] == ALL_APPS].groupby(["protocol", "method"], sort=False)[_SHOWN].mean().reset_index()
-    orders = data_uri(lambda target: orders_by_application(found.rows, target))
+    parts = score_parts(found.rows, found.entries, shown)
+    page = store_page(lake.lake(), _PAGE, vector_page(table, parts))
     yield dg.MaterializeResult(
         asset_key=VECTOR_SCORES.name,
         metadata={
             "dagster/row_count": len(table),
-            "scores": dg.MetadataValue.md(shown.to_markdown(index=False, floatfmt=".3f")),
-            "orders": dg.MetadataValue.md(f"![machines in the right order]({orders})"),
-            **{picture.stem: dg.MetadataValue.path(picture) for picture in pictures},
+            "scores": dg.MetadataValue.md(markdown_rows(shown, ".3f")),
+            "orders": dg.MetadataValue.md(f"![machines in the right order]({parts[0].charts[0].picture_address})"),
+            "page": dg.MetadataValue.path(page),
+            "open": dg.MetadataValue.url(page.as_uri()),
             "record": dg.MetadataValue.path(path),
             **lake.provenance(),
         },
     )
     growth = grow(samples, config.seeds, context.log.info).assign(is_simulated=is_simulated)
     path = store(lake.lake(), lake.warehouse(), VECTOR_GROWTH, growth)
+    page = store_page(lake.lake(), _PAGE, vector_page(table, [*parts, growth_part(growth)]))
     medians = growth.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
     yield dg.MaterializeResult(
         asset_key=VECTOR_GROWTH.name,
         metadata={
             "dagster/row_count": len(growth),
-            "median_mape_by_shots": dg.MetadataValue.md(medians.to_markdown(index=False, floatfmt=".3f")),
-            "picture": dg.MetadataValue.path(draw_growth(growth, lake.lake().reports)),
+            "median_mape_by_shots": dg.MetadataValue.md(markdown_rows(medians, ".3f")),
+            "page": dg.MetadataValue.path(page),
             "record": dg.MetadataValue.path(path),
         },
     )

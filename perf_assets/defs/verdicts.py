@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import UnreadableFileError
+from perf_assets.core.shown_text import markdown_rows
 from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED, VERDICTS
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.results import rows_of
@@ -91,4 +92,4 @@ def _furthest(drifted: "Drift") -> list[str]:
 
 def shown(rows: "pd.DataFrame") -> str:
     """Verdicts as a table for the UI, newest first."""
-    return str(rows[::-1][list(_SHOWN)].to_markdown(index=False, floatfmt=".3f"))
+    return markdown_rows(rows[::-1][list(_SHOWN)], ".3f")

@@ -34,7 +34,7 @@ def derivations(catalogue: Catalogue, counters: Sequence[str], microarchitecture
     """What follows for a machine that has these counters, in the order in which it is to be made."""
     resolved = catalogue.resolve(counters, microarchitecture)
     return [
-        Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS),
+        Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS, is_sliced=True),
         _features(FEATURES, XAMM_FEATURES, catalogue, resolved),
         _features(VECTOR_FEATURES_TABLE, VECTOR_FEATURES, catalogue, resolved),
         Derivation(COUNTERS_WIDE, _wide(catalogue, counters), None),
@@ -121,20 +121,25 @@ def _any_of(names: Sequence[str], values: str) -> str:
 
 
 def _wide(catalogue: Catalogue, counters: Sequence[str]) -> str:
-    columns = "".join(
-        f", first(value) FILTER (counter = {_literal(name)}) AS {_identifier(name)}" for name in sorted(counters)
-    )
+    """SQL of a table with a column for each counter; the pivot takes time and memory in proportion to its cells."""
+    names = {f"counter_{number}": counter for number, counter in enumerate(sorted(counters))}
+    columns = "".join(f", {short} AS {_identifier(name)}" for short, name in names.items())
+    given = f"""
+        SELECT app, {_comparable_args(catalogue)} AS args, ranks, threads, median(target_value) AS target_value,
+               first(labels ORDER BY bundle, run) AS labels
+        FROM raw_profiles__runs WHERE machine = $machine GROUP BY app, 2, ranks, threads
+    """
+    pivoted = f"""
+        LEFT JOIN (
+            PIVOT (SELECT {_CONFIGURATION}, counter, value FROM {MERGED_COUNTERS.name} WHERE machine = $machine)
+            ON counter IN ({", ".join(f"{_literal(name)} AS {short}" for short, name in names.items())})
+            USING first(value) GROUP BY {_CONFIGURATION}
+        ) USING ({_CONFIGURATION})
+    """
     return f"""
-        WITH given AS (
-            SELECT app, {_comparable_args(catalogue)} AS args, ranks, threads, median(target_value) AS target_value,
-                   first(labels ORDER BY bundle, run) AS labels
-            FROM raw_profiles__runs WHERE machine = $machine GROUP BY app, 2, ranks, threads
-        )
-        SELECT {_CONFIGURATION}, first(features.wall_seconds) AS wall_seconds, first(target_value) AS target_value,
-               first(labels) AS labels{columns}
-        FROM {FEATURES.name} AS features JOIN given USING ({_CONFIGURATION})
-        LEFT JOIN {MERGED_COUNTERS.name} AS merged USING (machine, {_CONFIGURATION})
-        WHERE machine = $machine GROUP BY {_CONFIGURATION} ORDER BY {_CONFIGURATION}
+        SELECT {_CONFIGURATION}, features.wall_seconds, target_value, labels{columns}
+        FROM {FEATURES.name} AS features JOIN ({given}) USING ({_CONFIGURATION}) {pivoted if names else ""}
+        WHERE features.machine = $machine ORDER BY {_CONFIGURATION}
     """
 
 

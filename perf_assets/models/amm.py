@@ -21,6 +21,8 @@ from perf_assets.models.embeddings import Embedding, make_embedding, restore_emb
 Weighting = Literal["mean", "l2", "variance"]
 Normalisation = Literal["own_max", "fleet_max", "none"]
 _LEAK = 0.01
+_LEAST_SETTINGS = 3
+"""Two to learn from, one to stop by."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,11 @@ def fit_encoder(
     times = log_times(samples, layout)
     ratios = (times - times[samples.machines.index(reference)])[machines]
     inputs = np.concatenate(list(rows[machines]))
+    if len(inputs) < _LEAST_SETTINGS:
+        raise BadInputError(
+            f"an AMM encoder needs {_LEAST_SETTINGS} settings of RAJAPerf, of all machines together, and there are "
+            f"{len(inputs)}: land runs of another machine, or of other sizes and numbers of threads"
+        )
     scaler = Scaler.fit(inputs)
     fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
     encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)

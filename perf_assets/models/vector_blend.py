@@ -14,6 +14,7 @@ from perf_assets.features.vectors import SLOWEST, VectorSamples, relative
 from perf_assets.models import archive
 from perf_assets.models.vector_methods import (
     COMPONENTS,
+    PAIRWISE,
     VectorPredictor,
     fit_method,
     load_method,
@@ -70,15 +71,23 @@ class VectorBlend:
     order_weights: Mapping[str, float]
     """For the ranking: most held-out rows in the right order; the same as for times where an application is new."""
     held_out: HeldOut
+    seen: frozenset[str]
+    """Machines, or hosts of machines with GPUs, that programs ran on in training."""
 
     def predict(self, samples: VectorSamples) -> Floats:
         """Centred log times."""
-        return _mixed({name: self.components[name].predict(samples) for name in self.weights}, self.weights)
+        return self._mix(samples, self.weights)
+
+    def _mix(self, samples: VectorSamples, weights: Mapping[str, float]) -> Floats:
+        is_strange = strangers(samples, self.seen)
+        names = set(weights)
+        if is_strange.any() and PAIRWISE in self.components:
+            names.add(PAIRWISE)
+        return _mixed(_answered({name: self.components[name].predict(samples) for name in names}, is_strange), weights)
 
     def rank(self, samples: VectorSamples, asked: Mask) -> Ranking:
         """The order of the machines that are asked for, and how often an order that is as clear turned out right."""
-        found = {name: self.components[name].predict(samples) for name in self.order_weights}
-        ranked = _mixed(found, self.order_weights)
+        ranked = self._mix(samples, self.order_weights)
         order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
         places = np.empty(ranked.shape)
         np.put_along_axis(places, order, np.arange(ranked.shape[1], dtype=float)[None], axis=1)
@@ -120,18 +129,22 @@ class VectorBlend:
             save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
         arrays = {name: array.astype(np.float32) for name, array in vars(self.held_out).items()}
         archive.save(folder / _HELD_OUT_FILE, {}, arrays)
-        weights = {"values": dict(self.weights), "orders": dict(self.order_weights)}
-        (folder / _BLEND_FILE).write_text(json.dumps(weights))
+        described = {
+            "values": dict(self.weights),
+            "orders": dict(self.order_weights),
+            "components": sorted(self.components),
+            "seen": sorted(self.seen),
+        }
+        (folder / _BLEND_FILE).write_text(json.dumps(described))
 
     @classmethod
     def load(cls, folder: Path) -> "VectorBlend":
         """A saved one."""
-        weights = json.loads((folder / _BLEND_FILE).read_text())
-        names = sorted({*weights["values"], *weights["orders"]})
-        components = {name: load_method(folder.parent / _COMPONENTS_FOLDER / name) for name in names}
+        described = json.loads((folder / _BLEND_FILE).read_text())
+        components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
         arrays = archive.load(folder / _HELD_OUT_FILE)[1]
         held_out = HeldOut(**{name: array.astype(float) for name, array in arrays.items()})
-        return cls(components, weights["values"], weights["orders"], held_out)
+        return cls(components, described["values"], described["orders"], held_out, frozenset(described["seen"]))
 
 
 def fit_blend(
@@ -147,7 +160,8 @@ def fit_blend(
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
         train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
-        parts.append({name: fit_method(name, train, seed).predict(tested) for name in COMPONENTS})
+        found = {name: fit_method(name, train, seed).predict(tested) for name in COMPONENTS}
+        parts.append(_answered(found, strangers(tested, seen_by(train))))
         truths.append(tested.targets)
         progress(f"held-out part {number} of {len(folds)} predicted")
     found = {name: np.vstack([part[name] for part in parts]) for name in COMPONENTS}
@@ -158,11 +172,29 @@ def fit_blend(
     models = {
         name: (fitted or {}).get(name) or fit_method(name, samples, seed)
         for name in COMPONENTS
-        if name in weights or name in order_weights
+        if name in weights or name in order_weights or name == PAIRWISE
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
     held_out = HeldOut(_mixed(found, weights)[kept], _mixed(found, order_weights)[kept], true[kept])
-    return VectorBlend(models, weights, order_weights, held_out)
+    return VectorBlend(models, weights, order_weights, held_out, seen_by(samples))
+
+
+def seen_by(samples: VectorSamples) -> frozenset[str]:
+    """Machines that the programs ran on; a machine with GPUs and its host are two."""
+    return frozenset(np.array(samples.paired.machines)[np.unique(samples.views)].tolist())
+
+
+def strangers(samples: VectorSamples, seen: frozenset[str]) -> Mask:
+    """Samples of programs that run on what none ran on in training: on hosts, when all known ones use GPUs."""
+    machines = np.array(samples.paired.machines)[samples.views[samples.row]]
+    return np.asarray(~np.isin(machines, sorted(seen)).all(axis=1))
+
+
+def _answered(found: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats]:
+    """Of strangers every method says what models of pairs say: only those know a host, by its benchmark."""
+    if PAIRWISE not in found or not is_strange.any():
+        return dict(found)
+    return {name: np.where(is_strange[:, None], found[PAIRWISE], values) for name, values in found.items()}
 
 
 def choose_weights(

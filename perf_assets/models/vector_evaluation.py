@@ -21,14 +21,21 @@ from perf_assets.features.vectors import (
 from perf_assets.models.side_by_side import side_by_side
 from perf_assets.models.vector_blend import fit_blend
 from perf_assets.models.vector_methods import COMPONENTS, MAJORITY, Majority, fit_method
-from perf_assets.models.vector_scores import Held, majority_gap, same_orders, vector_scores
+from perf_assets.models.vector_scores import (
+    OWN_DOUBTS,
+    Held,
+    doubt_scores,
+    majority_gap,
+    same_orders,
+    vector_scores,
+)
 
 BEST = "best"
 _TYPICAL = "typical order"
 METHODS = (*COMPONENTS, MAJORITY, BEST)
 PROTOCOLS: dict[str, Unseen | None] = {"sample": None, "app": "application"}
 """What is new in each protocol: only the configuration, or the whole application."""
-COLUMN_OF = {name: f"{name}_ratio" for name in ("mae", "mape", "same_order", "top1", "regret", "auc")}
+COLUMN_OF = {name: f"{name}_ratio" for name in ("mae", "mape", "same_order", "top1", "regret", "auc", *OWN_DOUBTS)}
 """Scores that are ratios, as columns of a table."""
 _COLUMNS = {"r2": "r2", "r2_per_machine": "r2_per_machine", **COLUMN_OF}
 Progress = Callable[[str], None]
@@ -56,6 +63,7 @@ class _Piece:
     position: int
     """Of the fold."""
     methods: tuple[str, ...]
+    reference: str
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,10 @@ class _Found:
     configurations: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     predicted: dict[str, Floats]
     ranked: dict[str, Floats]
-    probability: Floats | None
-    """That the order of `best` is right."""
+    probability: Floats
+    """That the order of `best` is right; NaN without it."""
+    half_widths: Floats
+    """Samples x machines: of the intervals of `best`, in log; NaN without it."""
 
 
 def evaluate_vectors(
@@ -84,7 +94,7 @@ def evaluate_vectors(
         raise BadInputError(f"method {', '.join(unknown) or '(none)'} is not known: use some of {', '.join(METHODS)}")
     names = tuple(protocols)
     pieces = [
-        _Piece(protocol, seed, position, tuple(methods))
+        _Piece(protocol, seed, position, tuple(methods), reference)
         for protocol in names
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))
@@ -136,14 +146,16 @@ def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
     fitted = {name: fit_method(name, train, piece.seed) for name in piece.methods if name != BEST}
     predicted = {name: model.predict(test) for name, model in fitted.items()}
     ranked = dict(predicted)
-    probability = None
+    probability = np.full(len(test), np.nan)
+    half_widths = np.full(test.targets.shape, np.nan)
     if BEST in piece.methods:
         blend = fit_blend(train, PROTOCOLS[piece.protocol], piece.seed, fitted)
         predicted[BEST] = blend.predict(test)
         ranking = blend.rank(test, np.isfinite(test.targets))
         ranked[BEST], probability = ranking.places, ranking.probability
+        half_widths = np.broadcast_to(blend.half_widths(piece.reference, samples.machines), test.targets.shape)
     predicted[_TYPICAL] = Majority.fit(train).predict(test)
-    return _Found(fold.test, predicted, ranked, probability)
+    return _Found(fold.test, predicted, ranked, probability, half_widths)
 
 
 def _held(samples: VectorSamples, found: Sequence[_Found], method: str) -> Held:
@@ -162,11 +174,15 @@ def _table(samples: VectorSamples, found: Sequence[_Found], method: str, referen
     """Scores of all held-out samples together, and of each application."""
     held = _held(samples, found, method)
     apps = np.concatenate([part.apps[part.row] for part in (samples.at(fold.configurations) for fold in found)])
+    probability = np.concatenate([fold.probability for fold in found])
+    half_widths = np.vstack([fold.half_widths for fold in found])
     rows = []
     for app in (ALL_APPS, *sorted(set(apps.tolist()))):
         chosen = np.ones(len(apps), bool) if app == ALL_APPS else apps == app
         part = Held(*(values[chosen] for values in vars(held).values()))
-        scores = vector_scores(part, reference, samples.machines)
+        scores = vector_scores(part, reference, samples.machines) | dict.fromkeys(OWN_DOUBTS, float("nan"))
+        if method == BEST:
+            scores |= doubt_scores(part, half_widths[chosen], probability[chosen], reference, samples.machines)
         rows.append({"app": app, "samples_count": int(chosen.sum()), **scores})
     return pd.DataFrame(rows).rename(columns=COLUMN_OF)
 
@@ -196,7 +212,7 @@ def _rows(
     extra = np.expm1(held.log_seconds[np.arange(len(chosen)), chosen] - np.nanmin(held.log_seconds, axis=1))
     probability = np.full(len(chosen), np.nan)
     if method == BEST:
-        probability = np.concatenate([fold.probability for fold in found if fold.probability is not None])
+        probability = np.concatenate([fold.probability for fold in found])
     found_times, true_times = (relative(x, reference, samples.machines) for x in (predicted, held.log_seconds))
     errors = np.abs(found_times - true_times)
     known = np.isfinite(errors).sum(axis=1)

@@ -20,7 +20,8 @@ from perf_assets.models.tree_ensemble import TreeEnsemble
 from perf_assets.models.vae_dnn import VaeDnn
 
 MAJORITY = "majority"
-COMPONENTS = ("vae_dnn", "random_forest", "xgboost", "pairwise")
+PAIRWISE = "pairwise"
+COMPONENTS = ("vae_dnn", "random_forest", "xgboost", PAIRWISE)
 """What `best` blends."""
 _KIND_FILE = "method.json"
 _TREES_FILE = "machines.json"
@@ -224,14 +225,14 @@ _FIT: dict[str, Callable[[VectorSamples, int], VectorPredictor]] = {
     "vae_dnn": lambda samples, seed: VaeDnn(seed=seed).fit(samples),
     "random_forest": VectorForest.fit,
     "xgboost": VectorTrees.fit,
-    "pairwise": Pairwise.fit,
+    PAIRWISE: Pairwise.fit,
     MAJORITY: lambda samples, _: Majority.fit(samples),
 }
 _LOAD: dict[str, Callable[[Path], VectorPredictor]] = {
     "vae_dnn": VaeDnn.load,
     "random_forest": VectorForest.load,
     "xgboost": VectorTrees.load,
-    "pairwise": Pairwise.load,
+    PAIRWISE: Pairwise.load,
     MAJORITY: Majority.load,
 }
 

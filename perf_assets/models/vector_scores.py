@@ -8,6 +8,8 @@ from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.vectors import relative
 
+OWN_DOUBTS = ("coverage", "stated_order")
+"""Scores of methods that say how sure they are."""
 SCORES = ("r2", "r2_per_machine", "mae", "mape", "same_order", "top1", "regret", "auc")
 
 
@@ -60,6 +62,28 @@ def vector_scores(held: Held, reference: str, machines: tuple[str, ...]) -> dict
         "regret": float(extra.mean()),
         "auc": area_under(*roc(majority_gap(predicted, held.majority), held.majority_holds)),
     }
+
+
+def doubt_scores(
+    held: Held, half_widths: Floats, probability: Floats, reference: str, machines: tuple[str, ...]
+) -> dict[str, float]:
+    """Whether a method's own doubts are right: both are to be near what they say.
+
+    `coverage`: share of the relative times within their intervals; `half_widths` (samples x machines) are in log.
+    `stated_order`: mean probability that the order is right, to be compared with `same_order`.
+    """
+    ran = np.isfinite(held.log_seconds)
+    if reference in machines:
+        ran = ran & ran[:, [machines.index(reference)]]
+    asked = ran.any(axis=1)
+    if not asked.any():
+        return dict.fromkeys(OWN_DOUBTS, float("nan"))
+    true, found = (
+        np.log(relative(np.where(ran, logs, np.nan)[asked], reference, machines))
+        for logs in (held.log_seconds, held.predicted)
+    )
+    inside = np.abs(true - found) <= half_widths[asked]
+    return {"coverage": float(inside[ran[asked]].mean()), "stated_order": float(probability[asked].mean())}
 
 
 def same_orders(ranked: Floats, log_seconds: Floats) -> Mask:

@@ -9,13 +9,22 @@ from typing import Any
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.machines import parse_machine_spec
-from perf_assets.core.manifest import OBSERVED_TAG, SPEC_NAME, BundleFacts, Manifest, utc_naive
+from perf_assets.core.manifest import (
+    OBSERVED_TAG,
+    SPEC_NAME,
+    BundleFacts,
+    Manifest,
+    check_application,
+    check_arguments,
+    utc_naive,
+)
 from perf_assets.core.measurements import KernelTiming, Profile, Reading
+from perf_assets.core.shown_text import printable
 from perf_assets.core.tables import COUNTERS, RUNS, SPECS, TIMINGS
 from perf_assets.readers.rajaperf_threads import threads_of
 from perf_assets.readers.read import read_files
-from perf_assets.readers.sample_table import IDENTITY
-from perf_assets.readers.source import load, printable, read_text, scan, system_errors
+from perf_assets.readers.sample_table import IDENTITY, MAX_COLUMNS
+from perf_assets.readers.source import load, read_text, scan, system_errors
 
 _MAX_SPEC_BYTES = 2**20
 _CROSS_MODELLING = "cross-modelling"
@@ -132,10 +141,16 @@ def _run_row(profile: Profile, reading: Reading, manifest: BundleFacts, run: Row
     if wall_seconds is not None and not 0 < wall_seconds < math.inf:
         raise UnreadableFileError(f"{run['run']}: its run time of {wall_seconds} seconds is impossible")
     target = manifest.target
+    app = given.get("app") or manifest.app or run["bundle"]
+    args = given["args"] if "args" in given else manifest.args or _own_args(manifest, run)
+    try:
+        check_application(app), check_arguments(args)
+    except ValueError as error:
+        raise UnreadableFileError(f"{run['run']}: {error}") from None
     return {
         **run,
-        "app": given.get("app") or manifest.app or run["bundle"],
-        "args": given["args"] if "args" in given else manifest.args or _own_args(manifest, run),
+        "app": app,
+        "args": args,
         "ranks": _ranks(profile, manifest),
         "threads": profile.threads_per_rank if "threads" in given else manifest.threads or profile.threads_per_rank,
         "nodes": profile.hosts if "nodes" in given else manifest.nodes or profile.hosts,
@@ -177,7 +192,14 @@ def _counter_rows(reading: Reading, manifest: BundleFacts, origin: Row) -> Itera
         is_sum = manifest.tags.get(AGGREGATION_TAG) == SUM_OVER_RANKS
     else:
         is_sum = not reading.format.startswith(_CROSS_MODELLING)
+    seen: set[str] = set()
     for profile in reading.profiles:
+        if not profile.metrics.keys() <= seen:
+            seen |= profile.metrics.keys()
+            if len(seen) > MAX_COLUMNS:
+                raise UnreadableFileError(
+                    f"{printable(profile.run)}: more than {MAX_COLUMNS} different counters: split it"
+                )
         run = origin | {"run": printable(profile.run)}
         ranks = _ranks(profile, manifest) if is_sum else 1
         for counter, total in profile.metrics.items():

@@ -12,6 +12,11 @@ from xml.parsers import expat
 from perf_assets.readers.source import SourceFile, opened, unreadable
 
 _FIRST_CHUNK_BYTES = 16 * 1024
+_MAX_CHUNK_BYTES = 8 * 2**20
+_MAX_TOKEN_BYTES = 4 * 2**20
+"""Of one tag or comment: the parser keeps it in memory until it ends."""
+_MAX_DEPTH = 100
+"""Elements in each other: the parser remembers every one that is open."""
 _MAX_METRICS = 10_000
 _MAX_DEFAULTS = 100
 _MAX_DEFAULT_LENGTH = 100
@@ -54,11 +59,12 @@ def read_experiment(source: SourceFile, with_totals: bool) -> Experiment:
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = handler.start
+    parser.EndElementHandler = handler.end
     parser.EntityDeclHandler = handler.entity
     parser.AttlistDeclHandler = handler.default
     with opened(source) as stream:
         try:
-            _feed(parser, stream)
+            _feed(source, parser, stream)
         except _EnoughError:
             pass
         except expat.ExpatError as error:
@@ -76,12 +82,15 @@ class _EnoughError(Exception):
     """Everything that is wanted has been seen."""
 
 
-def _feed(parser: expat.XMLParserType, stream: BinaryIO) -> None:
+def _feed(source: SourceFile, parser: expat.XMLParserType, stream: BinaryIO) -> None:
     """Parse in chunks of growing size: an element that is never closed is scanned again with every chunk."""
-    size = _FIRST_CHUNK_BYTES
+    size, fed = _FIRST_CHUNK_BYTES, 0
     while chunk := stream.read(size):
         parser.Parse(chunk, False)
-        size *= 2
+        fed += len(chunk)
+        if fed - parser.CurrentByteIndex > _MAX_TOKEN_BYTES + len(chunk):
+            raise unreadable(source, "has a tag or comment that is longer than any HPCToolkit writes: refused")
+        size = min(2 * size, _MAX_CHUNK_BYTES)
     parser.Parse(b"", True)
 
 
@@ -94,6 +103,7 @@ class _Handler:
         self._with_totals = with_totals
         self._in_data = False
         self._default_count = 0
+        self._depth = 0
 
     def entity(self, name: str, *_: Any) -> None:
         raise unreadable(self._source, f"declares the XML entity {name[:40]!r}, which no HPCToolkit writes: refused")
@@ -103,7 +113,13 @@ class _Handler:
         if self._default_count > _MAX_DEFAULTS or len(value or "") > _MAX_DEFAULT_LENGTH:
             raise unreadable(self._source, "declares more default values than any HPCToolkit writes: refused")
 
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+
     def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise unreadable(self._source, f"nests elements more than {_MAX_DEPTH} deep before its call tree: refused")
         if tag in _TREE or (tag in _AFTER_METRICS and not self._with_totals):
             raise _EnoughError
         try:

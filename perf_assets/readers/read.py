@@ -5,11 +5,12 @@ from pathlib import Path
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.measurements import Profile, Reading
+from perf_assets.core.shown_text import printable
 from perf_assets.readers import cross_modelling, hpctoolkit_v4, hpctoolkit_xml, papi, perf_stat, samples, valgrind
 from perf_assets.readers.detect import UNDERSTOOD, Kind, kind_of
 from perf_assets.readers.rajaperf import read_rajaperf
 from perf_assets.readers.sample_table import SampleTables
-from perf_assets.readers.source import SourceFile, printable, scan, system_errors, unreadable
+from perf_assets.readers.source import SourceFile, scan, system_errors, unreadable
 
 Found = dict[Kind, list[SourceFile]]
 """Files by what they are."""

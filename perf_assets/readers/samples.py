@@ -10,6 +10,8 @@ from perf_assets.readers.sample_table import IDENTITY_TEXTS, MAX_COLUMNS, Column
 from perf_assets.readers.source import HEAD_BYTES, SourceFile, open_file, unreadable
 
 _SEPARATORS = ("\t", ",", ";")
+_MAX_LINE = 2**24
+"""Characters of a line; a file can hold a line of any length, and a hole in it costs its writer nothing."""
 
 
 def read_table(source: SourceFile) -> SampleTable:
@@ -83,8 +85,10 @@ def _cells(line: str, separator: str | None) -> list[str]:
 def _header(source: SourceFile) -> tuple[list[str], str | None]:
     with _text_stream(source) as stream:
         try:
-            line = stream.readline(2**24)
+            line = next(_lines(source, stream), "")
             separator = _separator(line)
+            if separator is not None and line.count(separator) > MAX_COLUMNS:
+                raise unreadable(source, f"has more than {MAX_COLUMNS} columns")
             names = _cells(line, separator)
         except (csv.Error, StopIteration) as error:
             raise unreadable(source, f"has no readable line of column names ({error})") from None
@@ -100,9 +104,10 @@ def _header(source: SourceFile) -> tuple[list[str], str | None]:
 def _rows(source: SourceFile, width: int, separator: str | None) -> Iterator[list[str]]:
     with _text_stream(source) as stream:
         try:
-            stream.readline(2**24)
-            lines = csv.reader(stream, delimiter=separator) if separator else (line.split() for line in stream)
-            for number, row in enumerate(lines):
+            lines = _lines(source, stream)
+            next(lines, None)
+            rows = csv.reader(lines, delimiter=separator) if separator else (line.split() for line in lines)
+            for number, row in enumerate(rows):
                 if len(row) != width and row:
                     raise unreadable(
                         source, f"row {number} has {len(row)} cells instead of {width}: cut off, or a stray separator"
@@ -113,6 +118,13 @@ def _rows(source: SourceFile, width: int, separator: str | None) -> Iterator[lis
             raise unreadable(source, f"is no proper table ({error})") from None
         except UnicodeDecodeError as error:
             raise unreadable(source, f"is not UTF-8 text ({error.reason})") from None
+
+
+def _lines(source: SourceFile, stream: io.TextIOWrapper) -> Iterator[str]:
+    while line := stream.readline(_MAX_LINE):
+        if len(line) == _MAX_LINE:
+            raise unreadable(source, f"has a line of more than {_MAX_LINE} characters")
+        yield line
 
 
 def _text_stream(source: SourceFile) -> io.TextIOWrapper:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from perf_assets.readers.sample_table import IDENTITY_TEXTS, MAX_COLUMNS, Columns, SampleTable, number_in, unique_names
-from perf_assets.readers.source import SourceFile, unreadable
+from perf_assets.readers.source import SourceFile, opened, unreadable
 
 MAGIC = b"PAR1"
 _BATCH_ROWS = 10_000
@@ -22,12 +22,14 @@ _MAX_FOOTER_ITEMS = 4 * 2**20
 def read_table(source: SourceFile) -> SampleTable:
     """Read a table."""
     try:
-        with pq.ParquetFile(
-            source.path,
-            memory_map=False,
-            thrift_string_size_limit=_MAX_FOOTER_STRINGS,
-            thrift_container_size_limit=_MAX_FOOTER_ITEMS,
-        ) as file:
+        with (
+            opened(source) as stream,
+            pq.ParquetFile(
+                stream,
+                thrift_string_size_limit=_MAX_FOOTER_STRINGS,
+                thrift_container_size_limit=_MAX_FOOTER_ITEMS,
+            ) as file,
+        ):
             _check_size(source, file.metadata)
             _check_types(source, file.schema_arrow)
             return SampleTable(source, _columns(source, file))

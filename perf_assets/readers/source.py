@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.manifest import MANIFEST_NAME, MAX_FILES, SPEC_NAME
+from perf_assets.core.shown_text import printable
 
 HEAD_BYTES = 16 * 1024
 """How much of a file is read at once: all of most small files, so that they are opened once."""
@@ -48,11 +49,6 @@ def unreadable(source: SourceFile | str, problem: str) -> UnreadableFileError:
     """The error for a file: which, what is wrong, what to do."""
     name = source if isinstance(source, str) else source.name
     return UnreadableFileError(f"{printable(name)}: {problem}")
-
-
-def printable(text: str) -> str:
-    """`text` in a form that can be printed and stored: undecodable bytes are shown as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def open_file(path: str, name: str) -> tuple[int, int]:

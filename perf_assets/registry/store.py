@@ -17,8 +17,9 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
 from perf_assets.core.errors import BadInputError, DatabaseError, RegistryError
-from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root, shown_tracking_uri
+from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root
 from perf_assets.core.postgres import Address, is_postgres
+from perf_assets.core.shown_text import csv_of
 
 EXPERIMENT = "perf_assets"
 _REQUIREMENTS = ["perf_assets"]
@@ -87,7 +88,7 @@ def open_store() -> MlflowClient:
     except DatabaseError as error:
         raise RegistryError(f"the MLflow store {error}") from None
     except MlflowException as error:
-        raise RegistryError(f"the MLflow store {shown_tracking_uri()} cannot be used ({first_line(error)})") from None
+        raise RegistryError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
     return client
 
 
@@ -139,7 +140,7 @@ def register(candidate: Candidate, alias: str) -> Version:
         mlflow.log_metrics({name: value for name, value in candidate.metrics.items() if value == value})
         mlflow.set_tags(dict(candidate.tags))
         for name, table in candidate.tables.items():
-            mlflow.log_text(table.to_csv(index=False), f"{name}.csv")
+            mlflow.log_text(csv_of(table), f"{name}.csv")
         for name, content in candidate.files.items():
             (Path(temporary) / name).write_bytes(content)
             mlflow.log_artifact(str(Path(temporary) / name))

@@ -1,18 +1,23 @@
 """Bars of errors in the style of xAMM's Figures 3 to 6. Every function writes a PNG and returns the drawn figure."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from perf_assets.reports.names import TREES, describe, full_name, split
 from perf_assets.reports.summary import ALL, arrow, over_seeds, percent, scenarios
 
 Target = Path | IO[bytes]
+_POWER = re.compile(r"\$\\mathdefault\{[-0-9.{}^]*\}\$")
+"""As matplotlib writes them beside logarithmic axes."""
 _PALETTE = (
     *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22", "#111111"),
     *("#000080", "#7fd67f", "#f2a6a6", "#c5a3e8", "#006d5b", "#ffbf00", "#9a9a9a", "#800000", "#66b3ff", "#5c5c00"),
@@ -152,8 +157,17 @@ def percent_axis(axes: Axes, which: str, low: float, high: float, *, room: float
 
 def written(figure: Figure, target: Target) -> Figure:
     """The figure, stored as PNG."""
-    figure.savefig(target, dpi=130, format="png")
+    save(figure, target, 130)
     return figure
+
+
+def save(figure: Figure, target: Target, dpi: int) -> None:
+    """Store a figure as PNG; a name with dollars in it is no formula, which could be wrong and stop the drawing."""
+    for text in figure.findobj(Text):
+        words = text.get_text()
+        if is_math_text(words) and not _POWER.fullmatch(words):
+            text.set_parse_math(False)
+    figure.savefig(target, dpi=dpi, format="png")
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:

@@ -66,3 +66,5 @@ class FleetFacts:
     """What in the landing zone belongs to no machine, with the reason."""
     dagster_url: str
     mlflow_url: str
+    pages: dict[str, str]
+    """Title by file name of the other pages in the same folder, those of machines left out."""

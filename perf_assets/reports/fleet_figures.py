@@ -3,28 +3,30 @@
 import math
 from collections.abc import Sequence
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from perf_assets.reports.error_dots import dots, errors_axis
 from perf_assets.reports.figures import BLUE, MOST_MAPE, ORANGE, Target, written
-from perf_assets.reports.fleet_facts import Champion, MachineState
+from perf_assets.reports.fleet_facts import MachineState
 from perf_assets.reports.machine_numbers import times
 
 
-def judged(machines: Sequence[MachineState]) -> list[tuple[str, Champion, float]]:
-    """Machines whose champion's error is known: name, champion, error."""
-    return [
-        (state.machine, state.champion, state.champion.mape)
+def judged(machines: Sequence[MachineState]) -> pd.DataFrame:
+    """Machines whose champion's error is known: it, and that of the best target-only baseline."""
+    rows = [
+        (state.machine, state.champion.version, state.champion.mape, state.champion.target_only_mape)
         for state in machines
         if state.champion is not None and state.champion.mape is not None
     ]
+    found = pd.DataFrame(rows, columns=["machine", "champion_version", "champion_mape_ratio", "target_only_mape_ratio"])
+    return found.astype({"target_only_mape_ratio": float})
 
 
 def champion_errors(machines: Sequence[MachineState], target: Target) -> Figure:
     """A row for each machine whose champion's error is known: it, and that of the best target-only baseline."""
     found = judged(machines)
-    ours = [mape for _, _, mape in found]
-    alone = [math.nan if champion.target_only_mape is None else champion.target_only_mape for _, champion, _ in found]
+    ours, alone = (found[f"{name}_mape_ratio"].tolist() for name in ("champion", "target_only"))
     figure = Figure(figsize=(8.6, 0.36 * len(found) + 1.4), layout="constrained")
     axes = figure.subplots()
     rows = range(len(found))
@@ -33,7 +35,7 @@ def champion_errors(machines: Sequence[MachineState], target: Target) -> Figure:
     known = [row for row in rows if not math.isnan(alone[row])]
     dots(axes, known, [alone[row] for row in known], color="white", markeredgecolor=ORANGE, markeredgewidth=2)
     dots(axes, rows, ours, color=BLUE, markersize=9)
-    errors_axis(axes, [*ours, *(alone[row] for row in known)], [name for name, _, _ in found])
+    errors_axis(axes, [*ours, *(alone[row] for row in known)], found["machine"].tolist())
     for row in known:
         ratio = times(ours[row] / alone[row]) if alone[row] > 0 else times(math.nan)
         axes.annotate(

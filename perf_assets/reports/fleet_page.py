@@ -2,10 +2,12 @@
 
 from functools import partial
 
+import pandas as pd
+
+from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.fleet_facts import FleetFacts, MachineState
 from perf_assets.reports.fleet_figures import champion_errors, judged
 from perf_assets.reports.fleet_findings import age, fleet_findings, next_actions, state_words
-from perf_assets.reports.inline import data_uri
 from perf_assets.reports.page import template
 from perf_assets.reports.summary import error
 
@@ -19,7 +21,6 @@ _SAID = 8
 def fleet_page(facts: FleetFacts) -> str:
     """The home page of the platform."""
     actions = next_actions(facts.machines)
-    has_picture = bool(judged(facts.machines))
     return template(_TEMPLATE).render(
         facts=facts,
         findings=fleet_findings(facts),
@@ -30,8 +31,7 @@ def fleet_page(facts: FleetFacts) -> str:
         quarantined=[
             (state, bundle, reason) for state in facts.machines for bundle, reason in state.quarantined.items()
         ],
-        picture=data_uri(partial(champion_errors, facts.machines)) if has_picture else None,
-        picture_words=_said(facts.machines),
+        errors=_errors(facts.machines),
         age=lambda moment: age(moment, facts.made_at),
         version_address=partial(_version_address, facts.mlflow_url),
     )
@@ -41,13 +41,23 @@ def _version_address(mlflow_url: str, model: str, version: int) -> str:
     return f"{mlflow_url.rstrip('/')}/#/models/{model}/versions/{version}"
 
 
-def _said(machines: tuple[MachineState, ...]) -> str:
+def _errors(machines: tuple[MachineState, ...]) -> Chart | None:
+    numbers = judged(machines)
+    if numbers.empty:
+        return None
+    return chart(
+        "champion-errors",
+        "Error of each champion, and of the best model of its runs alone.",
+        _said(numbers),
+        partial(champion_errors, machines),
+        numbers,
+    )
+
+
+def _said(numbers: pd.DataFrame) -> str:
     """What the picture shows, for those who cannot see it."""
-    found = [
-        (name, mape, champion.target_only_mape)
-        for name, champion, mape in judged(machines)
-        if champion.target_only_mape is not None
-    ]
+    columns = ["machine", "champion_mape_ratio", "target_only_mape_ratio"]
+    found = list(numbers[columns].dropna().itertuples(index=False, name=None))
     smaller = sum(mape < alone for _, mape, alone in found)
     start = f"Error of the champion beside the best target-only baseline: smaller on {smaller} of {len(found)} machines"
     if not found or len(found) > _SAID:

@@ -17,7 +17,7 @@ from perf_assets.reports.machine_numbers import (
     rank_correlation,
     transfer_gains,
 )
-from perf_assets.reports.xamm_report import origin
+from perf_assets.reports.summary import origin
 
 NOMINAL = 0.90
 GOAL = (0.85, 0.95)
@@ -62,16 +62,8 @@ def calibration(curve: pd.DataFrame, target: Target) -> Figure:
 
 
 def alignment_heat_map(weights: pd.DataFrame, target: Target) -> Figure:
-    """Source counters x target counters; target counters stand in the order of the source counters they stand in for.
-
-    Of more than 60 source counters the first are drawn, of more than 60 target counters those with the largest weights
-    in these. A dot marks the largest weight of a row.
-    """
-    first = weights.iloc[:MOST_COUNTERS]
-    largest = np.argsort(-first.abs().max(axis=0).to_numpy(float), kind="stable")[:MOST_COUNTERS]
-    shown = first.iloc[:, np.sort(largest)]
-    order = np.argsort(np.abs(shown.to_numpy(float)).argmax(axis=0), kind="stable")
-    shown = shown.iloc[:, order]
+    """Source counters x target counters, as `drawn_weights` has them. A dot marks the largest weight of a row."""
+    shown = drawn_weights(weights)
     height, width = shown.shape
     wide, high = (float(np.clip(8.4 / count, 0.14, 0.32)) for count in (width, height))
     names = [[_short(str(name)) for name in axis] for axis in (shown.index, shown.columns)]
@@ -95,6 +87,17 @@ def alignment_heat_map(weights: pd.DataFrame, target: Target) -> Figure:
     bar.set_label("weight", size=8)
     bar.ax.tick_params(labelsize=7)
     return written(figure, target)
+
+
+def drawn_weights(weights: pd.DataFrame) -> pd.DataFrame:
+    """Source counters x target counters; target counters stand in the order of the source counters they stand in for.
+
+    Of more than 60 source counters the first, of more than 60 target counters those with the largest weights in these.
+    """
+    first = weights.iloc[:MOST_COUNTERS]
+    largest = np.argsort(-first.abs().max(axis=0).to_numpy(float), kind="stable")[:MOST_COUNTERS]
+    shown = first.iloc[:, np.sort(largest)]
+    return shown.iloc[:, np.argsort(np.abs(shown.to_numpy(float)).argmax(axis=0), kind="stable")]
 
 
 def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:

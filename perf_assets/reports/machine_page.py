@@ -1,16 +1,12 @@
 """The page of one machine as HTML without outside parts: what is registered, how good it is, and what to run next."""
 
-import io
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from perf_assets.reports import machine_figures, maps
-from perf_assets.reports.figures import Target
-from perf_assets.reports.inline import data_uri
+from perf_assets.reports.amm_charts import map_chart, vectors_chart
+from perf_assets.reports.chart import Chart
+from perf_assets.reports.machine_charts import Shown, curve_chart, weights_chart
 from perf_assets.reports.machine_facts import MachineFacts
 from perf_assets.reports.machine_findings import machine_findings, severity_finding
 from perf_assets.reports.machine_numbers import (
@@ -28,9 +24,7 @@ from perf_assets.reports.machine_numbers import (
 from perf_assets.reports.machine_verdicts import drift_finding, verdicts_of
 from perf_assets.reports.page import template
 
-Draw = Callable[[pd.DataFrame, Target], Figure]
 _TEMPLATE = "machine.html.jinja"
-_DPI = 130
 _NEAREST = 6
 _CORRESPONDENCES = 25
 _NO_REASON = "Not there; no reason was given."
@@ -51,8 +45,8 @@ def machine_page(facts: MachineFacts) -> str:
         severity=facts.severity,
         severity_words="" if facts.severity is None else severity_finding(facts.severity),
         candidates=candidate_tables(facts.candidates),
-        curve=_scores(facts.curve, "mape_ratio", "median", machine_figures.learning_curve),
-        coverage=_scores(facts.curve, "coverage_90_ratio", "mean", machine_figures.calibration),
+        curve=_scores(facts, Shown.ERROR),
+        coverage=_scores(facts, Shown.COVERAGE),
         alignment=_alignment(facts),
         heat_map=_heat_map(facts),
         next_runs=[(view, records(here.sort_values("rank"))) for view, here in by_view(facts.next_runs)],
@@ -75,26 +69,18 @@ def _amm(facts: MachineFacts) -> dict[str, Any] | None:
     groups[views] = facts.machine
     return {
         "nearest": [(view, list(found.items())) for view, found in nearest.items()],
-        "vectors": data_uri(partial(_vectors, facts.amms.loc[[*views, *neighbours]], views)),
-        "map": data_uri(lambda target: maps.machine_map(facts.amms, target, groups)) if neighbours else None,
+        "vectors": vectors_chart(f"{facts.machine}-amm", facts.amms.loc[[*views, *neighbours]], views),
+        "map": map_chart(f"{facts.machine}-amm", facts.amms, groups) if neighbours else None,
         "components": facts.amms.shape[1],
     }
 
 
-def _vectors(amms: pd.DataFrame, own: list[str], target: Target) -> Figure:
-    """The heat map of AMMs with the machine's own names in bold."""
-    figure = maps.amm_heat_map(amms, io.BytesIO())
-    for label in figure.axes[0].get_yticklabels():
-        label.set_fontweight("bold" if label.get_text() in own else "normal")
-    figure.savefig(target, dpi=_DPI, format="png")
-    return figure
-
-
-def _scores(curve: pd.DataFrame, column: str, middle: str, draw: Draw) -> dict[str, Any] | None:
-    """The picture, and a table per target: methods x numbers of shots."""
-    found = over_seeds(curve, column) if not curve.empty else curve
+def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
+    """The figure, and a table per target: methods x numbers of shots."""
+    found = over_seeds(facts.curve, shown.value) if not facts.curve.empty else facts.curve
     if found.empty:
         return None
+    middle = shown.middle
     tables = []
     for (target, source), here in found.groupby(["target", "source"], sort=False):
         best = here.groupby("shots")[middle].min().to_dict()
@@ -103,7 +89,8 @@ def _scores(curve: pd.DataFrame, column: str, middle: str, draw: Draw) -> dict[s
             cell |= {"middle": cell[middle], "is_best": cell[middle] == best[cell["shots"]]}
             rows[cell["method"]][cell["shots"]] = cell
         tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
-    return {"image": data_uri(partial(draw, curve)), "tables": tables, "seeds": int(found["seeds"].max())}
+    chart = curve_chart(facts.machine, facts.curve, shown)
+    return {"chart": chart, "tables": tables, "seeds": int(found["seeds"].max())}
 
 
 def _alignment(facts: MachineFacts) -> dict[str, Any] | None:
@@ -117,7 +104,7 @@ def _alignment(facts: MachineFacts) -> dict[str, Any] | None:
     }
 
 
-def _heat_map(facts: MachineFacts) -> str | None:
+def _heat_map(facts: MachineFacts) -> Chart | None:
     """The whole map, source counters in the order of the table: most important first."""
     weights = facts.alignment_weights
     if weights.empty:
@@ -125,7 +112,7 @@ def _heat_map(facts: MachineFacts) -> str | None:
     if not facts.alignment.empty:
         first = [name for name in facts.alignment["source_counter"] if name in weights.index]
         weights = weights.reindex([*dict.fromkeys(first), *(name for name in weights.index if name not in set(first))])
-    return data_uri(partial(machine_figures.alignment_heat_map, weights))
+    return weights_chart(facts.machine, facts.alignment_source, weights)
 
 
 def _views_without(facts: MachineFacts) -> dict[str, list[str]]:

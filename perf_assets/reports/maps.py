@@ -1,5 +1,7 @@
 """Pictures of machines and runs in few dimensions. Every function writes a PNG and returns the drawn figure."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
-from perf_assets.reports.figures import Target, colours
+from perf_assets.reports.figures import Target, colours, save
 from perf_assets.reports.names import EMBEDDINGS
 
 _DPI = 130
@@ -36,12 +38,12 @@ def embedding_scatter(rows: pd.DataFrame, colour_by: str, target: Target) -> Fig
         axes.set_yticks([])
     handles = [Line2D([], [], marker="o", linestyle="", color=colour_of[name], label=name) for name in names]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 8), frameon=False, fontsize=8)
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
 
 
-def amm_heat_map(vectors: pd.DataFrame, target: Target) -> Figure:
-    """Machines x components; similar machines stand together."""
+def amm_heat_map(vectors: pd.DataFrame, target: Target, own: Sequence[str] = ()) -> Figure:
+    """Machines x components; similar machines stand together, and those in `own` have bold names."""
     ordered = vectors.loc[_similar_together(vectors)]
     height, width = ordered.shape
     figure = Figure(figsize=(0.52 * width + 3.0, 0.3 * height + 1.0), layout="constrained")
@@ -54,16 +56,18 @@ def amm_heat_map(vectors: pd.DataFrame, target: Target) -> Figure:
         axes.text(column, row, f"{value:.2g}", ha="center", va="center", size=6, color=colour)
     axes.set_yticks(range(height), [str(name) for name in ordered.index], size=8)
     axes.set_xticks(range(width), [str(name) for name in ordered.columns], size=8)
+    for label in axes.get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() in own else "normal")
     axes.set_xlabel("component of the AMM")
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
 
 
 def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] | None" = None) -> Figure:
     """Machines x components in two principal components; `groups` (by machine) gives colours."""
     places, shares = principal_components(vectors)
-    kind = pd.Series("", vectors.index) if groups is None else groups.reindex(vectors.index).fillna("")
+    kind = _groups(vectors, groups)
     names = sorted(kind.unique())
     colour_of = colours(names)
     figure = Figure(figsize=(7.6, 5.4), layout="constrained", dpi=_DPI)
@@ -79,8 +83,21 @@ def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] |
     if groups is not None:
         axes.legend(frameon=False)
     _label(axes, places, [str(name) for name in vectors.index])
-    figure.savefig(target, dpi=_DPI, format="png")
+    save(figure, target, _DPI)
     return figure
+
+
+def machine_places(vectors: pd.DataFrame, groups: "pd.Series[str] | None" = None) -> pd.DataFrame:
+    """What the map shows: machine, group, and its place by both components."""
+    places, _ = principal_components(vectors)
+    return pd.DataFrame(
+        {
+            "machine": vectors.index,
+            "group": _groups(vectors, groups).to_numpy(),
+            "first_component": places[:, 0],
+            "second_component": places[:, 1],
+        }
+    )
 
 
 def principal_components(vectors: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -93,6 +110,10 @@ def principal_components(vectors: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]
     shares = np.zeros(2)
     shares[: min(2, len(values))] = (values**2 / max(float((values**2).sum()), 1e-300))[:2]
     return places, shares
+
+
+def _groups(vectors: pd.DataFrame, groups: "pd.Series[str] | None") -> "pd.Series[str]":
+    return pd.Series("", vectors.index) if groups is None else groups.reindex(vectors.index).fillna("")
 
 
 def _similar_together(vectors: pd.DataFrame) -> list[object]:

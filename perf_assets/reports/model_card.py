@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from perf_assets.core.shown_text import in_markdown
 from perf_assets.reports.machine_findings import chosen_finding
 from perf_assets.reports.machine_numbers import by_view, candidate_tables, digits, method_name, times
 from perf_assets.reports.page import template
@@ -91,4 +92,4 @@ def _tables(candidates: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _cell(text: object) -> str:
     """Text that stays in its cell: it starts no column, no line and no HTML."""
-    return " ".join(str(text).split()).replace("|", r"\|").replace("<", "&lt;").replace(">", "&gt;")
+    return in_markdown(str(text).replace("`", "'"))

@@ -1,5 +1,7 @@
 """How pages are made of templates: self-contained HTML in one frame and one style."""
 
+import base64
+import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,18 +11,24 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from perf_assets.reports.summary import error
 
+_FOLDER = Path(__file__).parent
 _MARKDOWN = ".md.jinja"
+_SCRIPT = "page.js.jinja"
 
 
 def template(name: str, **filters: Callable[..., Any]) -> Template:
     """A template of this folder, with further filters; in HTML, what the data hold is text, never markup."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(_FOLDER),
         autoescape=not name.endswith(_MARKDOWN),
         undefined=StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
     )
+    script = (_FOLDER / _SCRIPT).read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # Browsers run this script and no other: one that came in with the data would have another digest.
+    environment.globals |= {"script": script, "script_digest": f"sha256-{digest}"}
     environment.filters |= {"error": error, "utc": utc, **filters}
     return environment.get_template(name)
 

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from perf_assets.reports.figures import Target
+from perf_assets.reports.figures import Target, save
 from perf_assets.reports.names import full_name
 
 _SHOWN_METHODS = 12
@@ -24,5 +24,5 @@ def source_scores(scores: pd.DataFrame, target: Target) -> Figure:
         axes.set_xlabel("MAPE, %")
         axes.tick_params(labelsize=7)
         axes.margins(x=0.15)
-    figure.savefig(target, format="png", dpi=90)
+    save(figure, target, 90)
     return figure

@@ -107,6 +107,13 @@ def hardest_fold(scores: pd.DataFrame, place: Place, method: str) -> tuple[str, 
     return None if by_fold.empty else (str(by_fold.idxmax()), float(by_fold.max() / by_fold.sum()))
 
 
+def origin(rows: pd.DataFrame) -> str:
+    """Which data figures are from."""
+    if rows["is_simulated"].all():
+        return "simulated fleet"
+    return "measured and simulated machines" if rows["is_simulated"].any() else "measured machines"
+
+
 def arrow(scenario: str) -> str:
     """`CPU->GPU` as people write it."""
     return scenario.replace("->", " → ")

@@ -8,34 +8,26 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from perf_assets.reports.figures import Target, colours
-
-NAMES = {
-    "vae_dnn": "sigma-VAE + DNN",
-    "random_forest": "random forest",
-    "xgboost": "XGBoost",
-    "pairwise": "pairs of machines",
-    "majority": "majority order",
-    "best": "best (blend)",
-}
-GROWTH_NAMES = {
-    "head": "head on the frozen net",
-    "constant": "mean of the shots",
-    "from_nothing": "forest on the shots alone",
-    "retrained": "retrained on all runs",
-}
-PROTOCOLS = {"sample": "unseen configuration", "app": "unseen application"}
-_SHOWN_POINTS = 4000
-_DPI = 130
+from perf_assets.reports.figures import Target, colours, written
+from perf_assets.reports.vector_numbers import (
+    EVERY,
+    GROWTH_NAMES,
+    NAMES,
+    PROTOCOLS,
+    drawn_entries,
+    grown,
+    means_by_application,
+    method_names,
+    roc_curves,
+)
 
 
 def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
     """Figure 2: every entry of the held-out vectors; a row per protocol, a column per method."""
-    methods = [name for name in ("vae_dnn", "random_forest", "best") if (entries["method"] == name).any()]
-    methods = methods or list(entries["method"].unique()[:3])
-    protocols = list(dict.fromkeys(entries["protocol"]))
+    drawn = drawn_entries(entries)
+    methods, protocols = method_names(drawn), list(dict.fromkeys(drawn["protocol"]))
     figure = Figure(figsize=(3.5 * len(methods), 3.4 * len(protocols)), layout="constrained")
     grid = figure.subplots(len(protocols), len(methods), squeeze=False, sharex=True, sharey=True)
     machines = sorted(entries["target_machine"].unique())
@@ -45,7 +37,7 @@ def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
             here = entries[(entries["protocol"] == protocol) & (entries["method"] == method)]
             error = ((here["predicted_relative_time"] - here["relative_time"]) ** 2).sum()
             spread = ((here["relative_time"] - here["relative_time"].mean()) ** 2).sum()
-            shown = here.sample(min(len(here), _SHOWN_POINTS), random_state=0)
+            shown = drawn[(drawn["protocol"] == protocol) & (drawn["method"] == method)]
             axes.scatter(
                 shown["relative_time"],
                 shown["predicted_relative_time"],
@@ -64,27 +56,24 @@ def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
     for name in machines:
         grid[0][0].scatter([], [], 20, color=colour[name], label=name)
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def majority_roc(rows: pd.DataFrame, target: Target) -> Figure:
     """Figure 3: does the majority order hold? A panel per protocol, a curve per method, all seeds together."""
     figure, panels = _panels(rows, 3.9)
-    for axes, here in panels:
-        for method, colour in colours(_methods(rows)).items():
-            found = here[here["method"] == method].sort_values("majority_gap", ascending=False)
-            holds = found["is_majority_order"].to_numpy(bool)
-            if method == "majority" or not holds.any() or holds.all():
-                continue
-            hits = np.concatenate([[0.0], np.cumsum(holds) / holds.sum()])
-            misses = np.concatenate([[0.0], np.cumsum(~holds) / (~holds).sum()])
+    curves, colour = roc_curves(rows), colours(method_names(rows))
+    for axes, protocol in panels:
+        for method, curve in curves[curves["protocol"] == protocol].groupby("method", sort=False):
+            name = str(method)
+            misses, hits = curve["false_positive_ratio"].to_numpy(float), curve["true_positive_ratio"].to_numpy(float)
             area = float(np.trapezoid(hits, misses))
-            axes.plot(misses, hits, color=colour, label=f"{NAMES.get(method, method)}: AUC {area:.2f}")
+            axes.plot(misses, hits, color=colour[name], label=f"{NAMES.get(name, name)}: AUC {area:.2f}")
         axes.plot([0, 1], [0, 1], "--", color="#999999", linewidth=1)
         axes.legend(frameon=False, fontsize=8, loc="lower right")
         axes.set_xlabel("said to hold where it does not", size=9)
     panels[0][0].set_ylabel("said to hold where it does", size=9)
-    return _written(figure, target)
+    return written(figure, target)
 
 
 def errors_by_application(rows: pd.DataFrame, target: Target) -> Figure:
@@ -101,30 +90,24 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
     """Leave one machine out: error over the number of shots, median over machines and seeds; points are machines."""
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
-    methods = [name for name in GROWTH_NAMES if (rows["method"] == name).any()]
+    found = grown(rows)
+    methods = [name for name in GROWTH_NAMES if (found["method"] == name).any()]
     for method, colour in colours(methods).items():
-        here = rows[rows["method"] == method]
-        medians = here.groupby("shots")["mape_ratio"].median()
+        here = found[found["method"] == method]
+        medians = here.groupby("shots")["median_mape_ratio"].first()
         axes.plot(range(len(medians)), 100 * medians.to_numpy(), "o-", color=colour, label=GROWTH_NAMES[method])
         places = {shots: place for place, shots in enumerate(medians.index)}
         axes.scatter([places[s] for s in here["shots"]], 100 * here["mape_ratio"], 10, color=colour, alpha=0.35)
         axes.set_xticks(range(len(medians)), [str(shots) for shots in medians.index])
     axes.set_yscale("log")
-    for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        formatted(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("runs on the new machine (shots)")
     axes.set_ylabel("MAPE of its relative time")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     _plain(axes)
-    return _written(figure, target)
-
-
-def draw_growth(rows: pd.DataFrame, folder: Path) -> Path:
-    """The picture of a growing fleet, as a PNG file in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "vector_growth.png"
-    growth(rows, path)
-    return path
+    return written(figure, target)
 
 
 def draw_all(rows: pd.DataFrame, entries: pd.DataFrame, folder: Path) -> list[Path]:
@@ -147,11 +130,11 @@ def _bars_by_application(
     rows: pd.DataFrame, column: str, title: str, target: Target, *, is_share: bool = False
 ) -> Figure:
     figure, panels = _panels(rows, 3.8, width=max(5.0, 0.9 * rows["app"].nunique() + 1.5))
-    methods = _methods(rows)
+    methods, found = method_names(rows), means_by_application(rows, column)
     width = 0.84 / len(methods)
-    for axes, here in panels:
-        means = here.groupby(["app", "method"])[column].mean().unstack().astype(float)
-        means.loc["all samples"] = here.groupby("method")[column].mean().astype(float)
+    for axes, protocol in panels:
+        means = found[found["protocol"] == protocol].pivot(index="app", columns="method", values=column)
+        means = means.loc[[*(app for app in means.index if app != EVERY), EVERY]]
         for number, (method, colour) in enumerate(colours(methods).items()):
             places = np.arange(len(means)) + (number - (len(methods) - 1) / 2) * width
             axes.bar(places, means[method].to_numpy(), width, color=colour, label=NAMES.get(method, method))
@@ -163,30 +146,21 @@ def _bars_by_application(
     panels[0][0].set_ylabel(title, size=9)
     handles = panels[0][0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=3 * len(panels), frameon=False, fontsize=8)
-    return _written(figure, target)
+    return written(figure, target)
 
 
-def _panels(rows: pd.DataFrame, height: float, width: float = 4.2) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+def _panels(rows: pd.DataFrame, height: float, width: float = 4.2) -> tuple[Figure, list[tuple[Axes, str]]]:
     protocols = list(dict.fromkeys(rows["protocol"]))
     figure = Figure(figsize=(width * len(protocols), height), layout="constrained")
     grid: Sequence[Axes] = figure.subplots(1, len(protocols), squeeze=False)[0]
     found = []
     for axes, protocol in zip(grid, protocols, strict=True):
         axes.set_title(PROTOCOLS[protocol], size=10)
-        found.append((axes, rows[rows["protocol"] == protocol]))
+        found.append((axes, protocol))
     return figure, found
-
-
-def _methods(rows: pd.DataFrame) -> list[str]:
-    return list(dict.fromkeys(rows["method"]))
 
 
 def _plain(axes: Axes) -> None:
     axes.grid(color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _written(figure: Figure, target: Target) -> Figure:
-    figure.savefig(target, dpi=_DPI, format="png")
-    return figure

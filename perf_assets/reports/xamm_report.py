@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from perf_assets.reports import figures, maps
+from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.inline import data_uri
 from perf_assets.reports.names import PROTOCOLS, describe, full_name
 from perf_assets.reports.page import template
-from perf_assets.reports.summary import ALL, arrow, over_seeds, percent, scenarios
+from perf_assets.reports.summary import ALL, arrow, origin, over_seeds, percent, scenarios
 from perf_assets.reports.xamm_findings import EMBEDDINGS, INPUTS, MACHINES, OPTIONS, beside_the_paper, findings
 
 _SMALL_DPI = 80
@@ -36,16 +37,9 @@ def xamm_page(scores: pd.DataFrame, embeddings: pd.DataFrame) -> str:
         findings=findings(scores),
         comparisons=beside_the_paper(scores),
         sections=[_section(scores, *section) for section in _SECTIONS if _has(scores, *section[:2])],
-        pictures=[(by, data_uri(partial(maps.embedding_scatter, embeddings, by))) for by in ("machine", "app")],
+        pictures=[_scatter(embeddings, by) for by in ("machine", "app")],
         runs=embeddings.groupby("embedding").size().max(),
     )
-
-
-def origin(scores: pd.DataFrame) -> str:
-    """Which data the figures are from."""
-    if scores["is_simulated"].all():
-        return "simulated fleet"
-    return "measured and simulated machines" if scores["is_simulated"].any() else "measured machines"
 
 
 def said(scores: pd.DataFrame) -> str:
@@ -56,12 +50,14 @@ def said(scores: pd.DataFrame) -> str:
 def summary_picture(scores: pd.DataFrame) -> str:
     """A small picture as a data URI: how machines are described, for unseen machines."""
     figure = figures.methods_by_scenario(scores, MACHINES, "lomo", io.BytesIO())
-    return data_uri(partial(figure.savefig, dpi=_SMALL_DPI, format="png"))
+    return data_uri(partial(figures.save, figure, dpi=_SMALL_DPI))
 
 
 def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -> dict[str, Any]:
     chosen = scores[(scores["experiment"] == experiment) & (scores["protocol"] == protocol)]
     name = full_name if experiment == INPUTS else describe
+    found = over_seeds(chosen)
+    columns = [*scenarios(chosen), ALL]
     draw: Callable[[figures.Target], object] = (
         partial(figures.trees_by_scenario, scores)
         if experiment == INPUTS
@@ -72,14 +68,40 @@ def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -
     )
     return {
         "title": title,
-        "what_is_new": PROTOCOLS[protocol],
-        "image": data_uri(draw),
-        "columns": [*scenarios(chosen), ALL],
-        "rows": _rows(over_seeds(chosen), name),
+        "chart": chart(
+            f"xamm-{experiment}-{protocol}",
+            f"MAPE by method and by kinds of machines, {PROTOCOLS[protocol]}.",
+            _words(found, name),
+            draw,
+            found[found["scenario"].isin(columns[:-1] if experiment == INPUTS else columns)],
+        ),
+        "columns": columns,
+        "rows": _rows(found, name),
         "folds": sorted(by_fold.columns),
         "by_fold": [(name(str(m)), by_fold.loc[m].to_dict()) for m in by_fold.index],
         "best_by_fold": by_fold.min().to_dict(),
     }
+
+
+def _words(found: pd.DataFrame, name: Callable[[str], str]) -> str:
+    ranked = found[found["scenario"] == ALL].sort_values("mape")
+    first, last = (f"{percent(row['mape'])}, {name(row['method'])}" for row in (ranked.iloc[0], ranked.iloc[-1]))
+    return (
+        f"Bars of MAPE of {len(ranked)} methods, a panel for each kind of source and target. Over all pairs the "
+        f"smallest is {first}; the largest {last}."
+    )
+
+
+def _scatter(embeddings: pd.DataFrame, by: str) -> Chart:
+    names = sorted(embeddings[by].unique())
+    what = {"machine": "machine", "app": "application"}[by]
+    return chart(
+        f"xamm-embeddings-by-{by}",
+        f"Coloured by {what}.",
+        f"A panel for each embedding, a point for each run, coloured by {what}: {', '.join(names)}.",
+        partial(maps.embedding_scatter, embeddings, by),
+        embeddings[["embedding", "machine", "app", "x", "y"]],
+    )
 
 
 def _rows(found: pd.DataFrame, name: Callable[[str], str]) -> list[dict[str, Any]]:

@@ -2,7 +2,10 @@
 
 import gzip
 import zlib
+from array import array
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +18,29 @@ from perf_assets.scheduling.trace import Trace
 FIELDS = 18
 _JOB, _SUBMIT, _RUN, _PROCESSORS, _ASKED_PROCESSORS, _ASKED_SECONDS, _USER, _APPLICATION = 0, 1, 3, 4, 7, 8, 11, 13
 _MOST_BYTES = 2_000_000_000
+_MOST_GROWTH = 50
+"""How much larger than its compressed form a trace may be: text of numbers shrinks to a tenth at best."""
+_FREE_BYTES = 2**20
+_MOST_LINE_BYTES = 2**16
 _MOST_BAD = 0.5
 """Share of bad lines above which the file is no trace."""
 
 
+@dataclass
+class _BadLines:
+    """Lines that are not jobs."""
+
+    count: int = 0
+    first: int = 0
+    """Its number, from 1 on."""
+
+
 def read_swf(path: Path) -> Trace:
     """The jobs of a trace, plain or compressed by gzip. What cannot be scheduled is counted and left out."""
-    text = _text(path)
-    rows: list[list[float]] = []
-    bad: list[int] = []
+    values = array("d")
+    bad = _BadLines()
     header: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_lines(path), 1):
         stripped = line.strip()
         if stripped.startswith(";"):
             name, found, value = stripped.lstrip("; \t").partition(":")
@@ -34,26 +49,31 @@ def read_swf(path: Path) -> Trace:
         elif stripped:
             row = _numbers(stripped)
             if row is None:
-                bad.append(number)
+                bad.count, bad.first = bad.count + 1, bad.first or number
             else:
-                rows.append(row)
-    if not rows or len(bad) > _MOST_BAD * (len(rows) + len(bad)):
-        raise UnreadableFileError(_no_trace(path, len(rows), bad))
-    return _trace(path, np.array(rows), bad, header)
+                values.extend(row)
+    count = len(values) // FIELDS
+    if not count or bad.count > _MOST_BAD * (count + bad.count):
+        raise UnreadableFileError(_no_trace(path, count, bad))
+    return _trace(path, np.array(values).reshape(count, FIELDS), bad, header)
 
 
-def _text(path: Path) -> str:
-    """Decoded as Latin-1: comments hold names in any encoding."""
+def _lines(path: Path) -> Iterator[str]:
+    """Decoded as Latin-1: comments hold names in any encoding. A small file that unpacks to a huge one is refused."""
     try:
         with path.open("rb") as file:
             is_compressed = file.read(2) == b"\x1f\x8b"
+        allowed = min(_MOST_BYTES, _MOST_GROWTH * path.stat().st_size + _FREE_BYTES) if is_compressed else _MOST_BYTES
         with gzip.open(path) if is_compressed else path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            while line := file.readline(_MOST_LINE_BYTES):
+                allowed -= len(line)
+                if allowed < 0:
+                    raise UnreadableFileError(f"{path} unpacks to more than a trace of its size: cut it into parts")
+                if len(line) == _MOST_LINE_BYTES:
+                    raise UnreadableFileError(f"{path} has a line that is too long for a trace")
+                yield line.decode("latin-1")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableFileError(f"{path} is a damaged gzip file ({error})") from None
-    if len(content) > _MOST_BYTES:
-        raise UnreadableFileError(f"{path} is longer than {_MOST_BYTES:,} bytes: cut it into parts")
-    return content.decode("latin-1")
 
 
 def _numbers(line: str) -> list[float] | None:
@@ -68,19 +88,19 @@ def _numbers(line: str) -> list[float] | None:
     return row if np.isfinite(row).all() else None
 
 
-def _no_trace(path: Path, good: int, bad: list[int]) -> str:
-    if not good and not bad:
+def _no_trace(path: Path, good: int, bad: _BadLines) -> str:
+    if not good and not bad.count:
         return f"{path} holds no job: a trace in Standard Workload Format has a line of {FIELDS} numbers for each"
     return (
-        f"{path} is no trace in Standard Workload Format: {len(bad)} of {good + len(bad)} lines are not {FIELDS} "
-        f"numbers, the first of them line {bad[0]}"
+        f"{path} is no trace in Standard Workload Format: {bad.count} of {good + bad.count} lines are not {FIELDS} "
+        f"numbers, the first of them line {bad.first}"
     )
 
 
-def _trace(path: Path, rows: Floats, bad: list[int], header: dict[str, str]) -> Trace:
+def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str]) -> Trace:
     skipped: Counter[str] = Counter()
-    if bad:
-        skipped[f"lines that are not {FIELDS} numbers (first: line {bad[0]})"] = len(bad)
+    if bad.count:
+        skipped[f"lines that are not {FIELDS} numbers (first: line {bad.first})"] = bad.count
     nodes = np.where(rows[:, _PROCESSORS] > 0, rows[:, _PROCESSORS], rows[:, _ASKED_PROCESSORS])
     keep = np.ones(len(rows), bool)
     for reason, wrong in (

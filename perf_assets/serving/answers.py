@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from perf_assets.core.comparison import ComparedApplication, ComparedMachine, Comparison
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -157,6 +159,28 @@ class Rows(Sequence[_Row], Generic[_Row]):
         )
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+class Compared(Rows[ComparedMachine]):
+    """Machines for a portfolio, best first; `notes` say which can be told apart, and what was left out."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        super().__init__(comparison.machines, [*comparison.findings(), *comparison.notes])
+        self.comparison = comparison
+
+    @property
+    def applications(self) -> Rows[ComparedApplication]:
+        """Each application on each machine."""
+        return Rows(self.comparison.applications)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row for each machine, then one for each machine and application."""
+        return self.comparison.to_frame()
+
+    def _repr_html_(self) -> str:
+        weights = ", ".join(f"{app} {weight:.0%}" for app, weight in self.comparison.weights.items())
+        head = f"<p>{escape(weights)}; relative to {escape(self.comparison.baseline)}</p>"
+        return head + super()._repr_html_() + self.applications._repr_html_()
 
 
 def shown(value: object) -> str:

@@ -7,7 +7,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
-from perf_assets.core.validation import first_problem
+from perf_assets.core.manifest import MAX_APP, MAX_ARGS
+from perf_assets.core.validation import check_text, first_problem
 
 MOST_COUNTERS = 10_000
 """Of a run."""
@@ -18,12 +19,6 @@ _MOST_SECONDS = 1e10
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _check_text(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("holds characters that cannot be printed: leave them out")
-    return text
-
-
 def _check_finite(counters: dict[str, float | None]) -> dict[str, float | None]:
     for name, value in counters.items():
         if value is not None and math.isinf(value):
@@ -32,7 +27,7 @@ def _check_finite(counters: dict[str, float | None]) -> dict[str, float | None]:
 
 
 MachineId = Annotated[str, AfterValidator(check_machine_id)]
-_Text = Annotated[str, AfterValidator(_check_text)]
+_Text = Annotated[str, AfterValidator(check_text)]
 _CounterName = Annotated[_Text, Field(min_length=1, max_length=300)]
 _Counters = Annotated[dict[_CounterName, float | None], Field(max_length=MOST_COUNTERS), AfterValidator(_check_finite)]
 
@@ -44,8 +39,8 @@ class _Configured(BaseModel):
 
     machine: MachineId
     """On which it ran."""
-    app: _Text = Field(min_length=1, max_length=200)
-    args: _Text = Field(default="", max_length=10_000)
+    app: _Text = Field(min_length=1, max_length=MAX_APP)
+    args: _Text = Field(default="", max_length=MAX_ARGS)
     ranks: int = Field(ge=1, le=_MOST)
     threads: int = Field(default=1, ge=1, le=_MOST)
     """Threads per rank."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import ipaddress
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -14,12 +15,18 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/health"})
 """That need no token."""
+_MOST_DIGITS = 18
+"""Of a length."""
 _BODY_SECONDS = 20.0
 """In which a body must have arrived."""
 
 
 class Guard:
-    """Refuses requests without the token, bodies that are too large before they are read whole, and slow bodies."""
+    """Refuses requests without the token, bodies that are too large before they are read whole, and slow bodies.
+
+    Without a token only this machine is let in, and only under its own name: a page elsewhere whose name was made to
+    point here (DNS rebinding) would come with its own.
+    """
 
     def __init__(self, application: Application, most_bytes: int, token: str | None) -> None:
         self._application = application
@@ -35,11 +42,14 @@ class Guard:
         if not self._may_enter(scope["path"], headers.get(b"authorization", b"")):
             await _refuse(send, 401, "a token is needed, and this one is missing or wrong: send it as bearer token")
             return
+        if self._expected is None and not is_loopback(_host(headers.get(b"host", b"localhost"))):
+            await _refuse(send, 421, "without a token the service answers as 127.0.0.1 or localhost only")
+            return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._application(scope, receive, send)
             return
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self._most_bytes:
+        if not length.isdigit() or len(length) > _MOST_DIGITS or int(length) > self._most_bytes:
             await self._refuse_large(send)
             return
         try:
@@ -72,6 +82,20 @@ class Guard:
 
     async def _refuse_large(self, send: Send) -> None:
         await _refuse(send, 413, f"the body is larger than {self._most_bytes} bytes: ask for fewer runs at a time")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can be meant."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _host(header: bytes) -> str:
+    """Name or address in a Host header, without the port."""
+    text = header.decode("latin-1").strip().lower()
+    return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:

@@ -14,7 +14,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.warehouse import Warehouse
 
-_FEW_SHOTS = 20
+FEW_SHOTS = 20
 """Runs of a machine below which more of them are the best advice."""
 
 
@@ -87,7 +87,7 @@ class Predictor:
         record = MachineRecord(self.lake.record, machine)
         champion = self.models.target(machine)
         advice = next_step(self.lake, machine) if champion is None else "predictions are ready"
-        if champion is not None and champion.shots < _FEW_SHOTS:
+        if champion is not None and champion.shots < FEW_SHOTS:
             advice = f"predictions are ready; 'perf-assets plan {machine}' names the runs that would improve them most"
         return KnownMachine(
             machine,

@@ -88,11 +88,15 @@ def stored_runs(
     if rows.empty:
         raise BadInputError(f"no run of {machine} in the warehouse is {_wording(chosen)}: see core_runs__features")
     return [
-        Run(
-            machine=machine,
-            **{name: row[name] for name in (*CONFIGURATION, "wall_seconds")},
-            counters={name: row[name] for name in features},
-            uses_gpus=uses_gpus,
+        checked(
+            Run,
+            {
+                "machine": machine,
+                **{name: row[name] for name in (*CONFIGURATION, "wall_seconds")},
+                "counters": {name: row[name] for name in features},
+                "uses_gpus": uses_gpus,
+            },
+            f"a run of {machine}",
         )
         for row in rows.to_dict("records")
     ]

@@ -1,7 +1,6 @@
 """Runs the service until it is told to end."""
 
 import gc
-import ipaddress
 import logging
 import signal
 import socket
@@ -12,6 +11,7 @@ import uvicorn
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
+from perf_assets.serving.guard import is_loopback
 from perf_assets.serving.http import Limits, create_app
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
@@ -23,7 +23,7 @@ _MOST_CONNECTIONS = 1000
 
 def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, say: Callable[[str], None]) -> None:
     """Load all models, then answer until SIGTERM or Ctrl-C; requests that are under way are finished."""
-    if token is None and not _is_loopback(host):
+    if token is None and not is_loopback(host):
         raise BadInputError(f"--host {host} lets others in: give a token with --token-file or PERF_ASSETS_TOKEN")
     listener = _listen(host, port)
     # The server ends in peace and then raises the signal again: that is an end, and no failure.
@@ -50,13 +50,6 @@ def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, s
     port = listener.getsockname()[1]
     say(f"{len(predictor.models.machines())} champions; http://{host}:{port}/docs says what is answered")
     uvicorn.Server(config).run(sockets=[listener])
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -109,9 +109,13 @@ class ServedTarget:
         """Machine whose runs the first view starts from."""
         return next(iter(self.references.values()))
 
+    def reference_of(self, run: Run) -> str:
+        """Machine whose runs it starts from for programs like this one."""
+        return self.references[self._view_of(run)[0]]
+
     def serves(self, run: Run) -> bool:
         """Whether it starts from runs on this one's machine."""
-        return self.references[self._view_of(run)[0]] == run.machine
+        return self.reference_of(run) == run.machine
 
     def ask(self, run: Run) -> Asked:
         """Check a run and translate its counters."""

@@ -189,6 +189,9 @@ class _Work:
                 if not isinstance(error, BadInputError):
                     raise
                 row = self._refuse(bundle, row, earlier.get(bundle.name), str(error))
+            except (MemoryError, RecursionError) as error:
+                reason = f"needs more memory than there is ({type(error).__name__}): split it and land it again"
+                row = self._refuse(bundle, row, earlier.get(bundle.name), reason)
             yield row
 
     def _new_row(self, bundle: LandedBundle) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive)
             condition = derivation.table.of_machine
             connection.execute(f'DELETE FROM "{derivation.name}" WHERE {condition}', {"machine": machine})
             statement = f'INSERT INTO "{derivation.name}" BY NAME {derivation.query}'
-        for parameters in _slices(connection, machine, derivation.query):
+        for parameters in _slices(connection, machine, is_sliced=derivation.is_sliced):
             connection.execute(statement, parameters)
     _set_state(connection, derived(machine), derivation_digest(connection, machine, follows))
 
@@ -128,9 +128,9 @@ def row_counts(connection: duckdb.DuckDBPyConnection, machine: str | None = None
     return counts
 
 
-def _slices(connection: duckdb.DuckDBPyConnection, machine: str, query: str) -> Iterator[dict[str, object]]:
+def _slices(connection: duckdb.DuckDBPyConnection, machine: str, *, is_sliced: bool) -> Iterator[dict[str, object]]:
     """Parameters of a query; one that can be cut into slices is, so that its groups fit into little memory."""
-    if "$slice" not in query:
+    if not is_sliced:
         yield {"machine": machine}
         return
     rows = connection.execute(f"SELECT count(*) FROM {COUNTERS.name} WHERE machine = ?", [machine]).fetchall()[0][0]

@@ -1,7 +1,6 @@
 """The vocabulary is consistent, and its documentation is the one in docs/."""
 
 import re
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +9,7 @@ from perf_assets.cli.vocabulary import command
 from perf_assets.core.machines import MachineSpec
 from perf_assets.core.schema import Column, Table, Type
 from perf_assets.core.tables import SPECS, TABLES
+from tests.docs.pages import written_by_command
 
 LAYERS = {"raw", "core", "model", "eval", "out"}
 
@@ -59,5 +59,4 @@ def test_every_figure_of_a_data_sheet_has_a_column() -> None:
 
 
 def test_the_documentation_is_current() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
-    assert page.read_text() == CliRunner().invoke(command).output, "run 'make docs'"
+    assert written_by_command("docs/tables.md") == CliRunner().invoke(command).output, "run 'make docs'"

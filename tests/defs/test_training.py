@@ -1,13 +1,16 @@
 """From landed files of a small simulated fleet to registered models, tables and pages, through the assets."""
 
 import gc
+import json
 import sqlite3
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
+from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import BundleFacts
 from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
@@ -25,6 +28,7 @@ from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import COLLECTED_AT
+from tests.reports.site_checks import check_site
 
 FLEET = ("lassen", "quartz", "ruby", "dane")
 
@@ -88,7 +92,7 @@ def every_machine_has_its_amm_of_one_encoder(lake: Lake) -> None:
     assert rows["encoder_version"].nunique() == 1
     assert (rows.groupby("seen_as").size() == 8).all()
     assert rows["is_simulated"].all()
-    for name in ("amm.json", "amm.parquet", "amm_heat_map.png", "amm_map.png"):
+    for name in ("amm.json", "amm.parquet", "amm.html"):
         assert (lake.reports / name).stat().st_size > 500
 
 
@@ -201,8 +205,16 @@ def aliases_move_and_come_back() -> None:
 
 
 def the_fleet_has_its_page(lake: Lake, instance: dg.DagsterInstance) -> None:
-    run(instance, lake, "write_fleet_page_job")
-    page = (lake.reports / "fleet.html").read_text()
+    done = CliRunner().invoke(cli, ["report", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {
+        "index": str(lake.reports / "index.html"),
+        "machines": {"dane": "machine-dane.html"},
+        "others": ["amm.html", "pairs.html"],
+        "failures": [],
+    }
+    page = (lake.reports / "index.html").read_text()
     for machine in FLEET:
         assert machine in page
+    assert {*check_site(lake.reports)} == {"index.html", "machine-dane.html", "amm.html", "pairs.html"}
     assert metadata(instance, FLEET_PAGE)["champions_count"] == 1

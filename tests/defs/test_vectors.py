@@ -50,4 +50,4 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
     assert (scores["app"] == ALL_APPS).sum() == 4
     assert scores["is_simulated"].all()
     assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_nothing", "retrained"}
-    assert len(list(lake.reports.glob("vector_*.png"))) == 5
+    assert (lake.reports / "vectors.html").read_text().count("<figure>") == 5

@@ -16,7 +16,8 @@ from perf_assets.core.tables import TABLES
 from perf_assets.demo.fleet_machines import machine_text
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
-from tests.integration.conftest import PROGRAM, Installation
+from tests.integration.conftest import PROGRAM, Installation, bundles_of, land_bundles
+from tests.reports.site_checks import check_site
 
 pytestmark = pytest.mark.integration
 
@@ -233,6 +234,34 @@ def test_a_lake_that_cannot_be_is_said(installation: Installation, lake: str, me
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_site_without_models_is_whole_and_says_what_to_run(installation: Installation) -> None:
+    reports = installation.lake.reports
+    done = installation.run("report")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(reports / "index.html")
+    assert (
+        done.stderr.splitlines()[-1] == "no machine has a page yet: run 'perf-assets train', then 'perf-assets adapt'"
+    )
+    assert "No machine is known yet: run" in (reports / "index.html").read_text()
+    land_bundles(installation, bundles_of("cloud-skylake-96")[0])
+    (reports / "of mine #1.html").write_text(
+        "<title>Mine &amp; yours</title><h1>Mine</h1><a href='index.html'>Fleet</a>"
+    )
+    (reports / "fleet.html").write_text("as it was called before")
+    assert installation.json("report") == {
+        "index": str(reports / "index.html"),
+        "machines": {},
+        "others": ["of mine #1.html"],
+        "failures": [],
+    }
+    index = check_site(reports)["index.html"].text
+    assert '<a href="of%20mine%20%231.html">Mine &amp; yours</a>' in index
+    assert "No machine has a page of its own yet: run <code>perf-assets train</code>" in index
+    wrong = installation.run("report", "--json", "fleet")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "--json goes after 'fleet'" in wrong.stderr
 
 
 def test_doctor_finds_what_waits_and_what_is_held(installation: Installation) -> None:

@@ -24,7 +24,7 @@ from tests.serving.conftest import MACHINE, NAME, Fleet, fleet, lake
 
 pytestmark = pytest.mark.integration
 __all__ = ["fleet", "lake"]
-TOKEN = "open-sesame"
+TOKEN = "open-sesame-and-more"
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from perf_assets.models.vector_evaluation import evaluate_vectors, majority_orde
 from perf_assets.models.vector_growth import Head, grow
 from perf_assets.models.vector_methods import Majority, fit_method, load_method, save_method
 from perf_assets.models.vector_model import Runs, VectorModel, train_vector
-from perf_assets.models.vector_scores import Held, area_under, roc, same_orders, vector_scores
+from perf_assets.models.vector_scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())
@@ -162,6 +162,18 @@ def test_scores_of_a_perfect_and_of_a_constant_answer() -> None:
     assert np.isnan(area_under(*roc(np.array([1.0, 2.0]), np.array([True, True]))))
 
 
+def test_doubts_are_compared_with_what_happened() -> None:
+    true = np.log([[1.0, 2.0, 4.0], [1.0, 2.0, np.nan]])
+    said = np.log([[1.0, 2.1, 4.0], [1.0, 3.0, 9.0]])
+    held = Held(true, said, said, said, same_orders(said, true))
+    machines = ("x", "y", "z")
+    found = doubt_scores(held, np.full((2, 3), 0.1), np.array([0.5, 0.7]), "x", machines)
+    assert found["coverage"] == pytest.approx(4 / 5), "3 instead of 2 is outside; what did not run does not count"
+    assert found["stated_order"] == pytest.approx(0.6)
+    on_z = doubt_scores(held, np.full((2, 3), 0.1), np.array([0.5, 0.7]), "z", machines)
+    assert on_z == {"coverage": 1.0, "stated_order": 0.5}, "only what ran on the reference"
+
+
 def test_weights_go_to_what_is_right() -> None:
     true = np.random.default_rng(0).normal(size=(60, 4))
     noise = np.random.default_rng(1).normal(size=(60, 4))
@@ -228,3 +240,30 @@ def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
     medians = rows.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median")
     assert set(medians.columns) == {5, 10, 20}
     assert medians.loc["head", 20] < medians.loc["constant", 20]
+
+
+class _Says:
+    """A method with one answer."""
+
+    def __init__(self, answer: list[float]) -> None:
+        self.answer = np.array(answer)
+
+    def predict(self, samples: VectorSamples) -> np.ndarray:
+        return np.tile(self.answer, (len(samples), 1))
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
+def test_programs_on_hosts_that_none_ran_on_are_left_to_models_of_pairs(samples: VectorSamples) -> None:
+    nets, pairs = _Says([2.0, 1.0, 0.0, -1.0, -2.0]), _Says([-2.0, -1.0, 0.0, 1.0, 2.0])
+    nothing = vector_blend.HeldOut(*(np.zeros((1, 5)) for _ in range(3)))
+    seen = vector_blend.seen_by(samples)
+    assert seen == set(samples.machines)
+    for known, expected in ((seen, nets), (seen - {"c"}, pairs)):
+        blend = vector_blend.VectorBlend(
+            {"vae_dnn": nets, "pairwise": pairs}, {"vae_dnn": 1.0}, {"vae_dnn": 1.0}, nothing, known
+        )
+        assert blend.predict(samples)[0] == pytest.approx(expected.answer)
+        ran = np.ones((len(samples), 5), bool)
+        assert np.argsort(blend.rank(samples, ran).places[0]).tolist() == np.argsort(expected.answer).tolist()

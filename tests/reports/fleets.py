@@ -44,6 +44,7 @@ def fleet(*machines: MachineState, strays: tuple[str, ...] = ()) -> FleetFacts:
         strays=strays,
         dagster_url="http://127.0.0.1:3000",
         mlflow_url=MLFLOW,
+        pages={"xamm.html": "xAMM experiments (simulated fleet)"},
     )
 
 

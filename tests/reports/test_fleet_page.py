@@ -152,11 +152,11 @@ def test_text_of_the_data_is_escaped() -> None:
         page=ATTACK,
     )
     page = fleet_page(replace(fleet(attacked, strays=(ATTACK,)), source_versions={ATTACK: 1}, mlflow_url=ATTACK))
-    assert "<script" not in page
+    assert page.count("<script") == 1, "the page's own"
 
 
 def test_the_page_needs_nothing_from_outside(page: str) -> None:
-    assert not re.search(r"<script|<link|@import|url\(|srcset", page)
+    assert not re.search(r"<script [^>]*src|<link|@import|url\(|srcset", page)
     sources = re.findall(r'src="([^"]+)"', page)
     assert len(sources) == 1
     assert base64.b64decode(sources[0].removeprefix("data:image/png;base64,"), validate=True).startswith(PNG)

@@ -83,8 +83,8 @@ def test_views_that_a_table_lacks_are_named() -> None:
 
 
 def test_the_page_needs_nothing_from_outside(page: str) -> None:
-    assert not re.search(r"https?://|<script|<link|@import|url\(|srcset", page)
-    assert all(link.startswith("#") for link in re.findall(r'href="([^"]+)"', page))
+    assert not re.search(r"https?://|<script [^>]*src|<link|@import|url\(|srcset", page)
+    assert all(link.startswith(("#", "data:", "index.html")) for link in re.findall(r'href="([^"]+)"', page))
     sources = re.findall(r'src="([^"]+)"', page)
     assert len(sources) == 5
     for source in sources:
@@ -113,9 +113,9 @@ def test_text_of_the_data_is_escaped() -> None:
         catalogue_proposal=ATTACK,
         next_runs=facts.next_runs.assign(configuration=ATTACK, app=ATTACK),
     )
-    assert "<script" not in machine_page(attacked)
+    assert machine_page(attacked).count("<script") == 1, "the page's own"
     reasons = dict.fromkeys(tables.empty().missing, ATTACK)
-    assert "<script" not in machine_page(replace(tables.empty(), missing=reasons))
+    assert machine_page(replace(tables.empty(), missing=reasons)).count("<script") == 1
 
 
 def test_words_follow_the_data() -> None:

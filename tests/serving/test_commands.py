@@ -136,7 +136,7 @@ def test_runs_are_handed_in_and_planned(fleet: Fleet, lake: Lake, tmp_path: Path
 def test_serving_refuses_what_is_unsafe(lake: Lake, tmp_path: Path) -> None:
     assert "lets others in: give a token" in refused("serve", "--host", "0.0.0.0", "--port", "0")
     assert "cannot be read" in refused("serve", "--token-file", str(tmp_path / "none"))
-    (tmp_path / "token").write_text("\n")
+    (tmp_path / "token").touch(0o600)
     assert "must hold one word" in refused("serve", "--token-file", str(tmp_path / "token"))
 
 

@@ -17,14 +17,15 @@ from perf_assets.serving.http import Limits, create_app
 from perf_assets.serving.predictor import Predictor
 from tests.serving.conftest import MACHINE, NAME, Fleet
 
-TOKEN = "let-me-in"
+TOKEN = "let-me-in-please"
+HERE = "http://127.0.0.1"
 
 
 @pytest.fixture
 def client(predictor: Predictor) -> Iterator[TestClient]:
     predictor.models.load_all()
     limits = Limits(body_bytes=200_000, rows=100, seconds=20.0)
-    with TestClient(create_app(predictor, limits, None), raise_server_exceptions=False) as client:
+    with TestClient(create_app(predictor, limits, None), HERE, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -93,7 +94,7 @@ def test_bad_questions_get_the_words_of_the_command_line(
         ("wall_seconds", 0, "runs.0.wall_seconds: Input should be greater than 0"),
         ("counters", {"load_ratio": "many"}, "runs.0.counters.load_ratio"),
         ("counters", {"load_ratio": 1e400}, "runs.0.counters: load_ratio is infinite"),
-        ("args", "a\0b", "runs.0.args: holds characters that cannot be printed"),
+        ("args", "a\0b", "runs.0.args: 'a\\x00b' holds characters that cannot be printed"),
         ("machine", "../etc", "runs.0.machine: machine id '../etc' is not allowed"),
         ("surprise", 1, "runs.0.surprise: Extra inputs are not permitted"),
     ],
@@ -214,7 +215,7 @@ def test_slow_answers_and_long_queues_are_refused(
     champion = predictor.models.champion(MACHINE)
     may_answer = threading.Event()
     monkeypatch.setattr(champion, "predict", lambda asked: may_answer.wait(10) and [])
-    with TestClient(create_app(predictor, Limits(seconds=0.3, waiting=1), None)) as client:
+    with TestClient(create_app(predictor, Limits(seconds=0.3, waiting=1), None), HERE) as client:
         slow = client.post("/predict", json=question(fleet, [0]))
         assert (slow.status_code, slow.json()["error"]) == (503, "no answer within 0.3 s: ask for fewer runs")
         client.post("/predict", json=question(fleet, [0]))

@@ -1,0 +1,52 @@
+"""Commands of the documentation that other tests run, because they take long or start services."""
+
+import ast
+from dataclasses import dataclass
+
+from tests.docs.pages import PROJECT, Command
+
+RUN_HERE = ("perf-assets", "python", "curl")
+"""Programs that tests/integration/test_documentation.py runs."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Which test runs a command."""
+
+    start: str
+    """How the command begins."""
+    file: str
+    function: str
+    """Test, fixture or script that runs it; empty where that is the whole file."""
+    words: str
+    """What must stand there."""
+
+    def problem(self) -> str | None:
+        """Why nobody runs it any more."""
+        path = PROJECT / self.file
+        if not path.is_file():
+            return f"{self.file} is gone, which ran '{self.start}'"
+        text = path.read_text()
+        if self.function:
+            defined = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+            bodies = [ast.get_source_segment(text, node) or "" for node in defined if node.name == self.function]
+            if not bodies:
+                return f"{self.file} has no {self.function} any more, which ran '{self.start}'"
+            text = bodies[0]
+        return None if self.words in text else f"{self.file} {self.function} lacks {self.words} for '{self.start}'"
+
+
+_DOCUMENTATION = "tests/integration/test_documentation.py"
+ELSEWHERE = (
+    Elsewhere("make demo", _DOCUMENTATION, "test_a_small_demo_says_what_to_do_next", '"demo"'),
+    Elsewhere("make test", ".ci/run", "", "make test"),
+    Elsewhere("perf-assets up", "tests/integration/conftest.py", "running", '"up"'),
+    Elsewhere("perf-assets train", "tests/integration/quick_training.py", "", '"train"'),
+    Elsewhere("perf-assets run config-", "tests/cli/test_run.py", "example", "config-{func}.yml"),
+)
+
+
+def elsewhere(command: Command) -> Elsewhere | None:
+    """The test that runs a command in the place of test_documentation.py, if it is one of those."""
+    text = " ".join(command.words)
+    return next((one for one in ELSEWHERE if text.startswith(one.start)), None)

@@ -1,0 +1,149 @@
+"""Every command of the documentation is run by a test, every option in it exists, every link leads somewhere."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from perf_assets.cli.main import cli
+from tests.docs.elsewhere import ELSEWHERE, RUN_HERE, Elsewhere, elsewhere
+from tests.docs.pages import (
+    COMMANDS,
+    PROJECT,
+    SHOWN,
+    Command,
+    blocks,
+    chapters,
+    commands,
+    hidden_commands,
+    pages,
+    spans,
+)
+
+_LINK = re.compile(r"!?\[[^]]*\]\(([^)\s]+)\)")
+_TARGET = re.compile(r"make ([a-z-]+)$")
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_command_is_run_by_a_test(page: str) -> None:
+    problems = [
+        f"{command.place}: nobody runs '{command.text}': begin it with {', '.join(RUN_HERE)}; or name the test that "
+        "runs it in ELSEWHERE of tests/docs/elsewhere.py; or call its block 'machine' (it runs where things are "
+        "measured) or 'text' (it is no command)"
+        for command in commands(page)
+        if command.info in COMMANDS and command.words[0] not in RUN_HERE and elsewhere(command) is None
+    ]
+    problems += [
+        f"{command.place}: '{command.text}' is in a block that is not run: give it one without an info string"
+        for command in hidden_commands(page)
+    ]
+    known = (*COMMANDS, *SHOWN, "python", "machine")
+    problems += [
+        f"{page} line {block.line}: what is a block '{block.info}'? Use one of {', '.join(known)}"
+        for block in blocks(page)
+        if block.info not in known
+    ]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("one", ELSEWHERE, ids=lambda one: one.start)
+def test_what_runs_elsewhere_still_does(one: Elsewhere) -> None:
+    assert one.problem() is None
+    assert any(elsewhere(command) == one for page in pages() for command in commands(page)), (
+        f"no page has a command '{one.start}' any more: take it out of ELSEWHERE"
+    )
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_and_options_in_sentences_exist(page: str) -> None:
+    problems = [
+        f"{span.place}: `{span.text}`: {problem}"
+        for span in spans(page)
+        if re.match(r"(\.venv/bin/)?perf-assets ", span.text) and (problem := _unknown(span)) is not None
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def _unknown(span: Command) -> str | None:
+    """What there is not: a command or an option."""
+    found: click.Command = cli
+    words = re.findall(r"[^\s\[\]|=,…]+", span.text)[1:]
+    while words and isinstance(found, click.Group) and not words[0].startswith("-"):
+        name = words.pop(0)
+        inner = found.get_command(click.Context(found), name)
+        if inner is None and found.invoke_without_command:
+            break
+        if inner is None and name not in ("COMMAND",):
+            return f"there is no command {name}"
+        found = inner or click.Command(name, params=[])
+    options = {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    wrong = [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
+    return f"there is no option {wrong[0]}" if wrong else None
+
+
+def test_every_make_target_exists() -> None:
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("no make")
+    found = {
+        match[1]
+        for page in pages()
+        for span in (*spans(page), *commands(page))
+        if (match := _TARGET.match(" ".join(span.text.split("#")[0].split())))
+    }
+    assert {"demo", "test", "up", "docs"} <= found
+    for target in sorted(found):
+        done = subprocess.run([make, "-n", target], cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_every_script_exists() -> None:
+    named = {
+        (span.place, match[1])
+        for page in pages()
+        for span in (*spans(page), *commands(page))
+        for match in re.finditer(r"python ((?:benchmarks|examples)/\S+\.py)", span.text)
+    }
+    assert len(named) > 5
+    assert [f"{place}: {script}" for place, script in sorted(named) if not (PROJECT / script).is_file()] == []
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_lead_somewhere(page: str) -> None:
+    problems = []
+    fenced = {n for block in blocks(page) for n in range(block.line - 1, block.line + len(block.lines) + 1)}
+    for number, line in enumerate((PROJECT / page).read_text().splitlines(), 1):
+        for target in _LINK.findall(line) if number not in fenced else ():
+            if re.match(r"https?://", target):
+                continue
+            path, _, anchor = target.partition("#")
+            there = ((PROJECT / page).parent / path).resolve() if path else PROJECT / page
+            if not there.exists():
+                problems.append(f"{page} line {number}: {target} does not exist")
+            elif anchor and anchor not in _anchors(there):
+                problems.append(f"{page} line {number}: {path or page} has no heading #{anchor}")
+    assert not problems, "\n".join(problems)
+
+
+def _anchors(page: Path) -> set[str]:
+    """Names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def test_every_page_is_a_chapter() -> None:
+    missing = {f"docs/{path.name}" for path in PROJECT.glob("docs/*.md")} - {"docs/README.md", *chapters()}
+    assert not missing, f"add to docs/README.md: {', '.join(sorted(missing))}"
+    assert len(set(chapters())) == len(chapters())
+
+
+def test_chapters_lead_to_the_one_before_and_after() -> None:
+    done = subprocess.run(
+        [sys.executable, PROJECT / "docs" / "chapters.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}run 'make docs'"

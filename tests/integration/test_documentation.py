@@ -1,0 +1,68 @@
+"""Every command of the documentation, in reading order, in one folder, on the small fleet that other tests trained."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from perf_assets.cli.main import cli
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import land
+from tests.docs.elsewhere import elsewhere
+from tests.docs.newbox import TWIN, copy_lake, write_files
+from tests.docs.pages import Command, commands, pages
+from tests.docs.running import Documented, with_little_work
+from tests.integration.conftest import Installation, bundles_of, install
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
+
+
+@pytest.fixture(scope="module")
+def documented(trained: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documented]:
+    """A folder with a lake, a Dagster home, and the files that pages name."""
+    folder = tmp_path_factory.mktemp("documentation")
+    copy_lake(trained.lake.root, folder / "data_lake")
+    shutil.copytree(trained.home, folder / "dagster_home")
+    write_files(folder)
+    # Dane has a champion in the demo, and pages ask it.
+    for bundle in (bundle for part in bundles_of(TWIN) for bundle in part):
+        land(Lake(folder / "data_lake"), bundle.facts, bundle.name, bundle.write)
+    with pytest.MonkeyPatch.context() as patch:
+        _enter(patch, folder)
+        with_little_work(patch)
+        session = Documented(folder)
+        for line in (f"perf-assets ingest --machine {TWIN}", f"perf-assets adapt --machine {TWIN}"):
+            session.run(Command("before the first page", 0, line))
+        yield session
+        session.stop()
+
+
+def _enter(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    patch.chdir(folder)
+    patch.setenv("PERF_ASSETS_LAKE", str(folder / "data_lake"))
+    patch.setenv("DAGSTER_HOME", str(folder / "dagster_home"))
+    patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{folder / 'data_lake' / 'mlflow' / 'mlflow.db'}")
+    patch.setenv("PERF_ASSETS_THREADS", os.environ.get("PERF_ASSETS_THREADS", "1"))
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if any(commands(page))])
+def test_every_command_of_a_page_works(documented: Documented, page: str) -> None:
+    for command in commands(page):
+        if command.info != "machine" and elsewhere(command) is None:
+            documented.run(command)
+    documented.stop()
+
+
+def test_a_small_demo_says_what_to_do_next(tmp_path: Path) -> None:
+    made = install(tmp_path / "demo")
+    with pytest.MonkeyPatch.context() as patch:
+        _enter(patch, made.root)
+        done = CliRunner().invoke(cli, ["demo", "--scale", "0.02", "--machine", "quartz"])
+    assert done.exit_code == 0, done.output
+    assert "quartz" in done.stdout
+    # One machine is enough to look at, not to compare.
+    assert "Not all models were made: AMM encoder: an AMM encoder needs 3 settings of RAJAPerf" in done.stderr
+    assert "perf-assets predict --from quartz --to dane" in done.stderr
