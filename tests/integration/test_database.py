@@ -74,6 +74,8 @@ def test_an_address_is_shown_without_its_password() -> None:
     assert "sslmode=require" in Address.given("postgresql://perf@db/perf?sslmode=require").in_schema("dagster")
     with pytest.raises(BadInputError, match="no address"):
         Address.given("somewhere")
+    with pytest.raises(BadInputError, match="to be written with %40"):
+        str(Address("postgresql://perf:pa:ss@w/ord@db.example.org/perf"))
 
 
 def test_a_loss_half_way_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
