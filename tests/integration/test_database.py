@@ -74,7 +74,7 @@ def test_an_address_is_shown_without_its_password() -> None:
     assert "sslmode=require" in Address.given("postgresql://perf@db/perf?sslmode=require").in_schema("dagster")
     with pytest.raises(BadInputError, match="no address"):
         Address.given("somewhere")
-    with pytest.raises(BadInputError, match="to be written with %40"):
+    with pytest.raises(BadInputError, match="to be written as %40"):
         str(Address("postgresql://perf:pa:ss@w/ord@db.example.org/perf"))
 
 
