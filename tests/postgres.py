@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 USER = "perf"
-PASSWORD = "s3cret-of-the-test"
+PASSWORD = "a-secret-of-many-letters"
 _ACCOUNT = "postgres"
 """The server refuses to run as root."""
 

@@ -18,9 +18,9 @@ from perf_assets.core.places import (
     database_of,
     mlflow_tracking_uri,
     mlflow_uri_file,
-    shown_tracking_uri,
 )
 from perf_assets.core.postgres import Address, is_postgres
+from perf_assets.core.shown_text import without_passwords
 from perf_assets.storage.files import exclusive, write_bytes
 
 _DAGSTER, _MLFLOW = "dagster", "mlflow"
@@ -73,7 +73,7 @@ def stores() -> list[Store]:
     mlflow = mlflow_tracking_uri()
     return [
         _looked_at("Dagster", dagster) if dagster else Store("Dagster", f"SQLite files in {dagster_home()}", ""),
-        _looked_at("MLflow", mlflow) if is_postgres(mlflow) else Store("MLflow", shown_tracking_uri(), ""),
+        _looked_at("MLflow", mlflow) if is_postgres(mlflow) else Store("MLflow", without_passwords(mlflow), ""),
     ]
 
 

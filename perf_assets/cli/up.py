@@ -38,6 +38,7 @@ def command(port: int, mlflow_port: int) -> None:
             signal.signal(number, lambda *_: stopped.set())
         port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
         with Keeper(database_of(home)) as keeper:
+            _make_ready(home)
             services = _start_all(home, port, mlflow_port)
             try:
                 wait_until_ready(services, _START_SECONDS)
@@ -62,21 +63,29 @@ def _only_one(home: Path) -> Iterator[None]:
         yield
 
 
-def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
-    from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
-    from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
-    from perf_assets.defs.runs import daemon_is_alive, migrate_instance, open_instance
+def _make_ready(home: Path) -> None:
+    """Bring the tables of databases to what the services need, and note who launches runs."""
+    from perf_assets.defs.dead_runs import note_launcher
+    from perf_assets.defs.runs import migrate_instance, open_instance
 
     migrate_instance(home)
     if is_postgres(mlflow_tracking_uri()):
         from perf_assets.registry.store import open_store
 
         open_store()
-    instance = open_instance()
-    end_dead_runs(instance)
-    left_behind = note_launcher(instance)
+    with open_instance() as instance:
+        left_behind = note_launcher(instance)
     if left_behind is not None:
         say(left_behind)
+
+
+def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
+    from perf_assets.defs.dead_runs import end_dead_runs
+    from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
+    from perf_assets.defs.runs import daemon_is_alive, open_instance
+
+    instance = open_instance()
+    end_dead_runs(instance)
     lake = lake_root()
     (lake / "mlflow").mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent
@@ -85,8 +94,6 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     environment = {
         "DAGSTER_HOME": str(home),
         "PERF_ASSETS_LAKE": str(lake),
-        # Not an argument: it may hold a password, which process lists would show.
-        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),

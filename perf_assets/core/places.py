@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.shown_text import without_passwords
 
 
 def project_root() -> Path:
@@ -55,10 +54,10 @@ def check_dagster_home() -> Path:
 
 def database_of(home: Path) -> str | None:
     """Address of the PostgreSQL database that a home's dagster.yaml names; None where it names none: SQLite files."""
-    import yaml
+    from perf_assets.core.yaml_text import parse_yaml
 
     file = home / "dagster.yaml"
-    document = yaml.safe_load(file.read_text()) if file.is_file() else None
+    document = parse_yaml(str(file), file.read_text()) if file.is_file() else None
     address = ((document or {}).get("storage") or {}).get("postgres", {}).get("postgres_url")
     return address if isinstance(address, str) else None
 
@@ -75,11 +74,6 @@ def mlflow_tracking_uri() -> str:
         return given
     file = mlflow_uri_file()
     return file.read_text().strip() if file.is_file() else f"sqlite:///{lake_root() / 'mlflow' / 'mlflow.db'}"
-
-
-def shown_tracking_uri() -> str:
-    """The same for people: without a password."""
-    return without_passwords(mlflow_tracking_uri())
 
 
 def is_own_registry() -> bool:

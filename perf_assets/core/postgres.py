@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
+from perf_assets.core.shown_text import without_passwords
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection
@@ -51,6 +52,10 @@ class Address:
             raise BadInputError("this is no address of a database: give postgresql://USER@HOST/DATABASE") from None
         if not is_postgres(url.drivername):
             raise BadInputError(f"{url.drivername} is no PostgreSQL: give postgresql://USER@HOST/DATABASE")
+        if url.host != make_url(without_passwords(self.text)).host:
+            raise BadInputError(
+                "the password in the address of a database has letters to be written as %40 (@), %2F (/)"
+            )
         # The driver that SQLAlchemy would choose by itself is another one.
         return url if "+" in url.drivername else url.set(drivername=_DRIVER)
 

@@ -17,7 +17,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
 from perf_assets.core.errors import BadInputError, DatabaseError, RegistryError
-from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root, shown_tracking_uri
+from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root
 from perf_assets.core.postgres import Address, is_postgres
 from perf_assets.core.shown_text import csv_of
 
@@ -88,7 +88,7 @@ def open_store() -> MlflowClient:
     except DatabaseError as error:
         raise RegistryError(f"the MLflow store {error}") from None
     except MlflowException as error:
-        raise RegistryError(f"the MLflow store {shown_tracking_uri()} cannot be used ({first_line(error)})") from None
+        raise RegistryError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
     return client
 
 

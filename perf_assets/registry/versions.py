@@ -13,7 +13,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
 from perf_assets.core.errors import BadInputError, RegistryError
-from perf_assets.core.places import is_own_registry, shown_tracking_uri
+from perf_assets.core.places import is_own_registry, mlflow_tracking_uri
+from perf_assets.core.shown_text import without_passwords
 from perf_assets.registry.store import first_line, open_store
 
 _log = logging.getLogger("perf_assets.registry")
@@ -38,14 +39,14 @@ def load(name: str, alias: str) -> PyFuncModel:
     """The model that an alias points to, ready to run: its Python code comes from the registry."""
     open_store()
     if not is_own_registry():
-        place = shown_tracking_uri()
+        place = without_passwords(mlflow_tracking_uri())
         _log.warning("%s@%s comes from %s, not from the lake: loading runs the code stored there", name, alias, place)
     try:
         model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{name}@{alias}")
         return model
     except MlflowException as error:
         raise BadInputError(
-            f"no model {name}@{alias} in {shown_tracking_uri()} ({first_line(error)}): train one"
+            f"no model {name}@{alias} in {mlflow_tracking_uri()} ({first_line(error)}): train one"
         ) from None
 
 

@@ -38,7 +38,7 @@ def one_line(done: "subprocess.CompletedProcess[str]") -> str:
     ("address", "told"),
     [
         ("postgresql://perf@127.0.0.1:1/perf", "start the server"),
-        ("postgresql://perf:hush@127.0.0.1/perf", "PGPASSWORD"),
+        ("postgresql://perf:a-secret-of-many-letters@127.0.0.1/perf", "PGPASSWORD"),
         ("postgresql://127.0.0.1/perf", "name user and database"),
         ("mysql://perf@127.0.0.1/perf", "no PostgreSQL"),
     ],
@@ -49,7 +49,7 @@ def test_what_cannot_be_used_is_one_line_and_changes_nothing(
     before = (installation.home / "dagster.yaml").read_bytes()
     line = one_line(installation.run("database", address))
     assert told in line
-    assert "hush" not in line
+    assert "a-secret" not in line
     assert (installation.home / "dagster.yaml").read_bytes() == before
     assert not (installation.lake.root / "mlflow").exists()
 
@@ -67,16 +67,20 @@ def test_wrong_password_and_missing_database(postgres: Server, monkeypatch: pyte
 
 
 def test_an_address_is_shown_without_its_password() -> None:
-    address = Address("postgresql://perf:hush@db.example.org/perf?sslmode=require&options=-csearch_path%3Dmlflow")
+    address = Address(
+        "postgresql://perf:a-secret-of-many-letters@db.example.org/perf?sslmode=require&options=-csearch_path%3Dmlflow"
+    )
     assert str(address) == "postgresql://perf@db.example.org/perf"
     assert "sslmode=require" in Address.given("postgresql://perf@db/perf?sslmode=require").in_schema("dagster")
     with pytest.raises(BadInputError, match="no address"):
         Address.given("somewhere")
+    with pytest.raises(BadInputError, match="to be written as %40"):
+        str(Address("postgresql://perf:pa:ss@w/ord@db.example.org/perf"))
 
 
 def test_a_loss_half_way_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def lose() -> None:
-        wait_for_connection("postgresql+psycopg2://perf:hush@127.0.0.1:1/perf", retry_limit=0)
+        wait_for_connection("postgresql+psycopg2://perf:a-secret-of-many-letters@127.0.0.1:1/perf", retry_limit=0)
 
     monkeypatch.setattr(main, "_run", lose)
     monkeypatch.setattr(os, "_exit", lambda code: sys.exit(code))
