@@ -96,6 +96,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         "PERF_ASSETS_LAKE": str(lake),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
+        # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
+        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
