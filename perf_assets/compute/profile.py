@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.validation import first_problem
+from perf_assets.core.yaml_text import parse_yaml
 
 VARIABLE = "PERF_ASSETS_PROFILE"
 NAMES = ("laptop", "workstation", "cluster")
@@ -114,9 +114,10 @@ def read_profile(path: Path) -> Profile:
     if not path.is_file():
         raise BadInputError(f"{VARIABLE}: {path} is no file")
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
         raise BadInputError(f"{path} is not YAML: {error}") from None
+    document = parse_yaml(str(path), text)
     try:
         return _ADAPTER.validate_python(_with_tuples(document))
     except ValidationError as error:

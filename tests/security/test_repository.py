@@ -35,8 +35,10 @@ ONLY_IN = {
     "np.load": {"models/archive.py"},
     "yaml.load": {"core/yaml_text.py"},
     "subprocess.Popen": {"cli/services.py"},
-    "subprocess.run": {"registry/store.py"},
+    "subprocess.run": {"registry/store.py", "compute/clusters.py"},
 }
+PICKLES = "compute/on_dask.py"
+"""What Dask workers get is pickled: our own samples, for processes that we started (docs/security.md)."""
 SECRETS = {
     "private key": r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY",
     "AWS key": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
@@ -77,6 +79,7 @@ def test_no_module_that_runs_what_it_reads_is_imported() -> None:
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 is_bad = any(name == bad or name.startswith(f"{bad}.") for bad in FORBIDDEN_MODULES)
+                is_bad &= (name, str(file.relative_to(PACKAGE))) != ("pickle", PICKLES)
                 assert not is_bad or name == "xml.sax.saxutils", (file, name)
 
 
