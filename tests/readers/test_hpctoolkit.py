@@ -11,6 +11,7 @@ from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import Profile
 from perf_assets.readers.hpctoolkit_formula import FormulaError, evaluate
 from perf_assets.readers.read import read
+from tests.hatchet_rows import hatchet_rows
 from tests.readers.databases import XML, meta_db, profile_db, write_metric_dbs, write_v4
 
 METRICS = ("REALTIME (usec)", "PAPI_TOT_INS")
@@ -66,8 +67,7 @@ def test_real_v4_equals_the_expected_values(shared_data: Path) -> None:
 
 
 def test_hatchet_reads_the_same_where_it_is_right(shared_data: Path) -> None:
-    hatchet = pytest.importorskip("hatchet")
-    frame = hatchet.GraphFrame.from_hpctoolkit(str(shared_data / "hpctoolkit" / "cpi")).dataframe
+    frame = hatchet_rows(shared_data / "hpctoolkit" / "cpi")
     root = frame[frame["name"] == "<program root>"]["time (inc)"]
     total = only(shared_data / "hpctoolkit" / "cpi").metrics["CPUTIME (usec)"]
     assert (total.sum, total.min, total.max) == (root.sum(), root.min(), root.max())

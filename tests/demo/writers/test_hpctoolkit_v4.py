@@ -9,6 +9,7 @@ import yaml
 from perf_assets.demo.simulated import ProfiledRun
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
 from tests.demo.writers.conftest import contents, expected_totals, profiled_run
+from tests.hatchet_rows import hatchet_rows
 
 RUNS = [profiled_run(), profiled_run(ranks=1, threads=1, hosts=1), profiled_run(ranks=3, threads=2, hosts=1, streams=3)]
 
@@ -68,16 +69,15 @@ def id_tuples(meta: bytes, data: bytes) -> list[dict[str, int]]:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_hatchet_reads_the_main_threads(tmp_path: Path, run: ProfiledRun) -> None:
-    hatchet = pytest.importorskip("hatchet")
     write_v4_database(tmp_path, run)
-    frame = hatchet.GraphFrame.from_hpctoolkit_latest(str(tmp_path), metric_names=["time", "papi_tot_ins"])
+    rows = hatchet_rows(tmp_path, "from_hpctoolkit_latest", metric_names=["time", "papi_tot_ins"])
     # hatchet reads the entry point of the main threads only; GPU streams are called from there.
     streams = np.zeros((1, len(run.metrics))) if run.gpu_streams is None else run.gpu_streams
-    (root,) = frame.graph.roots
-    row = frame.dataframe.loc[root]
+    (_, row), *others = rows[rows["is_root"]].iterrows()
+    assert not others
     assert row["time (inc)"] == pytest.approx(run.values[:, 0, 0].sum() + streams[:, 0].sum(), rel=1e-14)
     assert row["papi_tot_ins (inc)"] == np.rint(run.values[:, 0, 1]).sum() + np.rint(streams[:, 1]).sum()
-    names = set(frame.dataframe["name"])
+    names = set(rows["name"])
     assert {"function: main", "function: advance", "function: MPI_Allreduce"} <= names
 
 
