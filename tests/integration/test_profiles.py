@@ -73,7 +73,7 @@ def test_a_workstation_runs_steps_in_their_own_processes(site: Installation) -> 
     done = launch(environment, "write_fleet_page_job", {})
     assert done.returncode == 0, done.stderr
     assert "Launching subprocess for" in done.stderr + done.stdout
-    assert (site.lake.reports / "fleet.html").is_file()
+    assert (site.lake.reports / "index.html").is_file()
 
 
 def test_a_wrong_profile_is_one_line(site: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
