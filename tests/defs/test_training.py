@@ -9,7 +9,6 @@ import dagster as dg
 import pytest
 from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
