@@ -20,7 +20,7 @@ from perf_assets.models.vector_methods import (
     load_method,
     save_method,
 )
-from perf_assets.models.vector_scores import same_orders
+from perf_assets.models.vector_scores import log_errors, same_orders
 
 Progress = Callable[[str], None]
 _FOLDS = 3
@@ -111,16 +111,8 @@ class VectorBlend:
 
     def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
         """Of each machine, the log error of its relative time that `level` of the held-out rows stay within."""
-        ran = np.isfinite(self.held_out.log_seconds)
-        if reference in machines:
-            ran = ran & ran[:, [machines.index(reference)]]
-        kept = ran.any(axis=1)
-        true, found = (
-            np.log(relative(np.where(ran, logs, np.nan)[kept], reference, machines))
-            for logs in (self.held_out.log_seconds, self.held_out.values)
-        )
-        errors = np.abs(true - found)
-        return np.array([_quantile(errors[r, m], level) for m, r in enumerate(ran[kept].T)])
+        errors = log_errors(self.held_out.log_seconds, self.held_out.values, reference, machines)
+        return np.array([_quantile(own[np.isfinite(own)], level) for own in errors.T])
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle; blends of one parent folder share their components there."""

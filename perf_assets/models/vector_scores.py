@@ -72,18 +72,26 @@ def doubt_scores(
     `coverage`: share of the relative times within their intervals; `half_widths` (samples x machines) are in log.
     `stated_order`: mean probability that the order is right, to be compared with `same_order`.
     """
-    ran = np.isfinite(held.log_seconds)
+    errors = log_errors(held.log_seconds, held.predicted, reference, machines)
+    known = np.isfinite(errors)
+    if not known.any():
+        return dict.fromkeys(OWN_DOUBTS, float("nan"))
+    inside = errors <= half_widths
+    return {"coverage": float(inside[known].mean()), "stated_order": float(probability[known.any(axis=1)].mean())}
+
+
+def log_errors(log_seconds: Floats, predicted: Floats, reference: str, machines: tuple[str, ...]) -> Floats:
+    """Samples x machines: error of log relative times; NaN where the machine, or a named reference, did not run."""
+    ran = np.isfinite(log_seconds)
     if reference in machines:
         ran = ran & ran[:, [machines.index(reference)]]
     asked = ran.any(axis=1)
-    if not asked.any():
-        return dict.fromkeys(OWN_DOUBTS, float("nan"))
     true, found = (
-        np.log(relative(np.where(ran, logs, np.nan)[asked], reference, machines))
-        for logs in (held.log_seconds, held.predicted)
+        np.log(relative(np.where(ran, logs, np.nan)[asked], reference, machines)) for logs in (log_seconds, predicted)
     )
-    inside = np.abs(true - found) <= half_widths[asked]
-    return {"coverage": float(inside[ran[asked]].mean()), "stated_order": float(probability[asked].mean())}
+    errors = np.full(log_seconds.shape, np.nan)
+    errors[asked] = np.abs(true - found)
+    return errors
 
 
 def same_orders(ranked: Floats, log_seconds: Floats) -> Mask:
