@@ -1,12 +1,12 @@
 """The Dagster page in a real browser, on an instance that runs by itself."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.browser import chromium
 from tests.integration.conftest import Installation, Up, bundles_of, land_bundles, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
@@ -37,18 +37,10 @@ def adapted(live: Up, trained: Installation) -> str:
 
 @pytest.fixture(scope="module")
 def tab(live: Up) -> Iterator["playwright.Page"]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium: install Debian's package 'chromium' to run the browser tests")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
-        )
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
         page.set_default_timeout(PATIENCE)
         yield page
-        browser.close()
 
 
 @pytest.fixture

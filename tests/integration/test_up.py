@@ -9,6 +9,7 @@ import urllib.request
 import psutil
 import pytest
 
+from tests.browser import chromium
 from tests.defs.conftest import land_perf_stat
 from tests.integration.conftest import Installation, Up
 
@@ -36,28 +37,20 @@ def test_it_answers_and_leaves_no_process_behind(up: Up, installation: Installat
 
 
 def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(up: Up, installation: Installation) -> None:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium: install Debian's package 'chromium' to run the browser tests")
-    from playwright.sync_api import expect, sync_playwright
-
     land_perf_stat(installation.lake, "quartz", "b1", 12345)
     deadline = time.monotonic() + 150
     while not installation.lake.warehouse.is_file():
         assert time.monotonic() < deadline, "the sensor did not ingest what landed"
         time.sleep(1)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
-        )
+    with chromium() as browser:
+        from playwright.sync_api import expect
+
         tab = browser.new_page()
         tab.goto(f"{up.dagster}/assets/raw_profiles__counters?view=overview")
         expect(tab.get_by_text("one row per run and counter").first).to_be_visible(timeout=60_000)
         expect(tab.get_by_text("Join the Dagster community")).to_have_count(0)
         tab.goto(f"{up.dagster}/assets/raw_profiles__counters?partition=quartz&view=partitions")
         expect(tab.get_by_text("quartz").first).to_be_visible(timeout=60_000)
-        browser.close()
 
 
 def test_a_second_one_and_a_taken_port_are_one_clear_line(up: Up, installation: Installation) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -10,6 +9,7 @@ from urllib.parse import quote
 import pandas as pd
 import pytest
 
+from tests.browser import chromium
 from tests.reports.site_checks import Page
 from tests.reports.sites import ODD
 
@@ -26,16 +26,8 @@ OVERFLOW = """() => [...document.querySelectorAll("body *")].filter((element) =>
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["playwright.Browser"]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium: install Debian's package 'chromium' to run the browser tests")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
-        )
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
