@@ -8,7 +8,7 @@ import click
 
 from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.cli.output import check_folder, print_json, print_table, say
 from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS, Comparison
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shown_text import csv_of
@@ -132,8 +132,7 @@ def _print(found: "Compared") -> None:
 def _check(out: Path) -> None:
     if out.suffix not in (_PAGE, _JSON, _CSV):
         raise BadInputError(f"--out {out}: must end with {_PAGE}, {_JSON} or {_CSV}")
-    if not out.absolute().parent.is_dir():
-        raise BadInputError(f"{out.parent} does not exist: make the folder first")
+    check_folder(out)
 
 
 def _write(out: Path, comparison: Comparison) -> None:

@@ -4,9 +4,11 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.shown_text import printable, without_passwords
 
 _PIPE_WIDTH = 120
@@ -56,3 +58,9 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a file in a folder that is not there."""
+    if not out.absolute().parent.is_dir():
+        raise BadInputError(f"{out.parent} does not exist: make the folder first")

@@ -7,7 +7,7 @@ import click
 
 from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option, run_options
-from perf_assets.cli.output import print_json, print_table, say
+from perf_assets.cli.output import check_folder, print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shown_text import csv_of
 
@@ -115,7 +115,6 @@ def _write(out: Path, answers: "Rows[Prediction]") -> None:
     from perf_assets.storage.files import replacing
 
     text = json.dumps({"predictions": answers.to_dicts()}, indent=1) if out.suffix == ".json" else _csv(answers)
-    if not out.absolute().parent.is_dir():
-        raise BadInputError(f"{out.parent} does not exist: make the folder first")
+    check_folder(out)
     with replacing(out.absolute()) as temporary:
         temporary.write_text(text)

@@ -6,8 +6,7 @@ import click
 
 from perf_assets.cli.lake import check_machine
 from perf_assets.cli.options import json_option
-from perf_assets.cli.output import print_json, say
-from perf_assets.core.errors import BadInputError
+from perf_assets.cli.output import check_folder, print_json, say
 
 _HEAD = """\
 # Predicted reference values of {machine}: not measured there. Each is [seconds, lower, upper, unit] as in ReFrame: a
@@ -46,8 +45,7 @@ def command(machine: str, app: str | None, out: Path | None, as_json: bool) -> N
     if out is None:
         click.echo(text, nl=False)
         return
-    if not out.absolute().parent.is_dir():
-        raise BadInputError(f"{out.parent} does not exist: make the folder first")
+    check_folder(out)
     with replacing(out.absolute()) as temporary:
         temporary.write_text(text)
     say(f"{len(found['tests'])} references are in {out}")
