@@ -1,4 +1,4 @@
-"""`best`: a blend of methods whose weights, intervals and orders come from predictions of held-out training rows."""
+"""`best`: a blend of methods that learns weights, intervals and orders from predictions of held-out training rows."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -67,9 +67,9 @@ class VectorBlend:
 
     components: Mapping[str, VectorPredictor]
     weights: Mapping[str, float]
-    """For times: smallest squared error of relative times."""
+    """For times: smallest squared error of relative times; equal where an application is new."""
     order_weights: Mapping[str, float]
-    """For the ranking: most held-out rows in the right order; the same as for times where an application is new."""
+    """For the ranking: most held-out rows in the right order; equal where an application is new."""
     held_out: HeldOut
     seen: frozenset[str]
     """Machines, or hosts of machines with GPUs, that programs ran on in training."""
@@ -146,7 +146,7 @@ def fit_blend(
     fitted: Mapping[str, VectorPredictor] | None = None,
     progress: Progress = lambda _: None,
 ) -> VectorBlend:
-    """Choose the weights on folds within `samples` (of applications where those will be new), fit on all of them."""
+    """Choose weights and learn errors on folds within `samples` (of whole applications where those will be new)."""
     parts: list[dict[str, Floats]] = []
     truths: list[Floats] = []
     folds = _inner_folds(samples, unseen, seed)
@@ -158,9 +158,10 @@ def fit_blend(
         progress(f"held-out part {number} of {len(folds)} predicted")
     found = {name: np.vstack([part[name] for part in parts]) for name in COMPONENTS}
     true = np.vstack(truths)
-    weights = choose_weights(found, true, _squared_error)
-    # Orders of few held-out applications say little about those of another one: there the times decide.
-    order_weights = choose_weights(found, true, _wrong_orders) if unseen is None else weights
+    # A few held-out applications say little about another one: weights that are chosen on them fit their chance.
+    weights = order_weights = dict.fromkeys(COMPONENTS, 1 / len(COMPONENTS))
+    if unseen is None:
+        weights, order_weights = (choose_weights(found, true, loss) for loss in (_squared_error, _wrong_orders))
     models = {
         name: (fitted or {}).get(name) or fit_method(name, samples, seed)
         for name in COMPONENTS
