@@ -4,6 +4,7 @@ import click
 
 from perf_assets.cli.options import json_option, reference_option
 from perf_assets.cli.output import print_json, print_table, say, say_stage
+from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
 
 _SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "regret_ratio": "regret"}
@@ -15,17 +16,26 @@ _SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "
 @click.option(
     "--evaluate", "seeds", type=click.IntRange(0, 100), default=0, metavar="N", help="Score all methods too, N seeds."
 )
+@click.option(
+    "--add", "added", metavar="MACHINE", help="Train nothing: this machine joins the model in use, from its few runs."
+)
 @json_option
-def command(reference: str, seed: int, seeds: int, as_json: bool) -> None:
+@click.pass_context
+def command(context: click.Context, reference: str, seed: int, seeds: int, added: str | None, as_json: bool) -> None:
     """Train the model of relative-performance vectors (one run, all machines) and register it in MLflow.
 
-    Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and writes a page.
+    Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and writes a page. --add takes
+    seconds.
     """
-    from perf_assets.defs.runs import make_vectors
+    from perf_assets.defs.runs import add_to_vectors, make_vectors
     from perf_assets.registry.vector import ALIAS, NAME
     from perf_assets.registry.versions import versions
 
-    make_vectors(reference, seed, seeds, say_stage)
+    if added is not None:
+        _check_alone(context)
+        add_to_vectors(added, say_stage)
+    else:
+        make_vectors(reference, seed, seeds, say_stage)
     version = versions(NAME)[ALIAS]
     scores = _scores() if seeds else []
     if as_json:
@@ -37,6 +47,13 @@ def command(reference: str, seed: int, seeds: int, as_json: bool) -> None:
         print_table("held-out configurations (sample) and applications (app)", columns, rows)
         say(f"page: {Lake.default().reports}/vectors.html")
     click.echo(f"models:/{NAME}@{ALIAS}  (version {version})")
+
+
+def _check_alone(context: click.Context) -> None:
+    """Options of training say nothing to a machine that joins."""
+    for name in ("reference", "seed", "seeds"):
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise BadInputError("--add takes the model in use as it is: leave out --relative-to, --seed and --evaluate")
 
 
 def _scores() -> list[dict[str, object]]:

@@ -134,6 +134,12 @@ def make_vectors(relative_to: str, seed: int, seeds: int, on_stage: Callable[[st
     _run_stages(stages, on_stage)
 
 
+def add_to_vectors(machine: str, on_stage: Callable[[str], None]) -> None:
+    """Let a machine join the vector model in use, from its few runs."""
+    config = {"ops": {"train_vector_model": {"config": {"added_machine": machine}}}}
+    _run_stages([(f"{machine} joins the vector model", train_vector_job.name, config, None)], on_stage)
+
+
 def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:
     """Run jobs one after the other in this process, showing what their steps say.
 

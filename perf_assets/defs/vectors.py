@@ -1,8 +1,10 @@
 """Assets of relative-performance vectors: the model that is registered, its scores, and how the fleet grows."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import dagster as dg
+import pandas as pd
 from pydantic import Field
 
 from perf_assets.core.run_tables import VECTOR_FEATURES_TABLE
@@ -14,6 +16,9 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.table_metadata import asset_spec, model_spec
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store
+
+if TYPE_CHECKING:
+    from perf_assets.features.vectors import VectorSamples
 
 VECTOR = "model_vector__relative"
 _PAGE = "vectors.html"
@@ -27,6 +32,9 @@ class VectorConfig(dg.Config):
 
     relative_to: str = Field(default="max", description="min (fastest machine), max (slowest), or a machine")
     seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
+    added_machine: str = Field(
+        default="", description="Nothing is trained: this machine joins the champion, by a head that its few runs give"
+    )
 
 
 class VectorScoresConfig(dg.Config):
@@ -53,13 +61,15 @@ class VectorScoresConfig(dg.Config):
 def train_vector_model(
     context: dg.AssetExecutionContext, config: VectorConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
-    """Choose on held-out rows, fit, register."""
+    """Choose on held-out rows, fit, register; or let a machine join."""
     from perf_assets.models.vector_model import train_vector
     from perf_assets.registry.store import open_store
     from perf_assets.registry.vector import register_vector
 
     open_store()
     samples = lake.vector_samples()
+    if config.added_machine:
+        return _joined(samples, config.added_machine, lake.provenance())
     trained = train_vector(samples, config.relative_to, config.seed, context.log.info)
     provenance = lake.provenance() | {"seed": str(config.seed)}
     version = register_vector(trained, samples, provenance)
@@ -71,6 +81,31 @@ def train_vector_model(
             "scores_on_held_out": dg.MetadataValue.md(markdown_rows(trained.scores, ".3f")),
             **{f"times of a new {name}": str(blend.weights) for name, blend in trained.model.blends.items()},
             **{f"order of a new {name}": str(blend.order_weights) for name, blend in trained.model.blends.items()},
+            **provenance,
+        }
+    )
+
+
+def _joined(samples: "VectorSamples", machine: str, provenance: dict[str, str]) -> dg.MaterializeResult[None]:
+    from perf_assets.models.vector_join import join
+    from perf_assets.registry.vector import champion_vector, register_joined
+
+    model = join(champion_vector(), samples, machine)
+    version = register_joined(model, machine, samples, provenance)
+    heads = model.heads[machine]
+    alike = [
+        {"new": name, "machine": known, "weight": weight}
+        for name, head in heads.items()
+        for known, weight in zip(model.trained_machines, head.weights, strict=True)
+    ]
+    return dg.MaterializeResult(
+        metadata={
+            "mlflow_version": f"{version.name} version {version.version}",
+            "mlflow_uri": version.uri,
+            "relative_to": model.reference,
+            "added_machine": machine,
+            "shots_count": next(iter(heads.values())).shots_count,
+            "weights_of_known_machines": dg.MetadataValue.md(markdown_rows(pd.DataFrame(alike), ".2f")),
             **provenance,
         }
     )

@@ -34,7 +34,7 @@ class _Runs:
 def fleet_vectors(runs: pd.DataFrame, tables: FleetTables) -> VectorSamples:
     """Align the rows of `VECTOR_QUERY`; a machine of which only the benchmark is known has no column."""
     paired = fleet_samples(tables)
-    found = _with_names(runs, set(paired.configurations))
+    found = _with_names(runs[runs["machine"].isin(paired.machines)], set(paired.configurations))
     if len(found.machines) < 2:
         raise BadInputError("vectors need two machines that ran the same configurations: land more runs")
     rows, names, machines = found.rows, found.names, found.machines

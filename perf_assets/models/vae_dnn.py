@@ -94,11 +94,6 @@ class VaeDnn:
             found = self._dnn(self._latent(samples)).numpy()
         return np.asarray(found * self._spread + self._centre, float)
 
-    def transform(self, samples: VectorSamples) -> Floats:
-        """Activations of the DNN's last hidden layer, which a head for a new machine is fitted on."""
-        with torch.no_grad():
-            return np.asarray(self._dnn[:-1](self._latent(samples)).numpy(), float)
-
     @property
     def log_sigma(self) -> float:
         """Logarithm of the decoder's learned scale, in standard deviations of the features."""

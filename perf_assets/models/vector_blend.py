@@ -87,13 +87,15 @@ class VectorBlend:
 
     def rank(self, samples: VectorSamples, asked: Mask) -> Ranking:
         """The order of the machines that are asked for, and how often an order that is as clear turned out right."""
-        ranked = self._mix(samples, self.order_weights)
-        order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
-        places = np.empty(ranked.shape)
-        np.put_along_axis(places, order, np.arange(ranked.shape[1], dtype=float)[None], axis=1)
-        return Ranking(np.where(asked, places, np.inf), self._probability(ranked, asked))
+        ranked = self.ranked(samples)
+        places = places_of(np.where(asked, ranked, np.inf))
+        return Ranking(np.where(asked, places, np.inf), self.probability(ranked, asked))
 
-    def _probability(self, ranked: Floats, asked: Mask) -> Floats:
+    def ranked(self, samples: VectorSamples) -> Floats:
+        """Centred log times that machines are put in order by."""
+        return self._mix(samples, self.order_weights)
+
+    def probability(self, ranked: Floats, asked: Mask) -> Floats:
         """Share of right orders among the held-out rows whose order was about as clear."""
         known = self.held_out
         errors = _level(known.log_seconds) - _level(known.orders)
@@ -188,6 +190,14 @@ def _answered(found: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats
     if PAIRWISE not in found or not is_strange.any():
         return dict(found)
     return {name: np.where(is_strange[:, None], found[PAIRWISE], values) for name, values in found.items()}
+
+
+def places_of(values: Floats) -> Floats:
+    """Of each value its place in its row; 0 is the smallest."""
+    places = np.empty(values.shape)
+    order = np.argsort(values, axis=1, kind="stable")
+    np.put_along_axis(places, order, np.arange(values.shape[1], dtype=float)[None], axis=1)
+    return places
 
 
 def choose_weights(

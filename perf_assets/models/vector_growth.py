@@ -1,11 +1,6 @@
-"""A machine joins the fleet: encoder and hidden layers stay as they are, and a head for it is fitted on a few runs.
-
-A head is a ridge regression from what the frozen net says about a run: the times it predicts on the known machines, and
-the last hidden layer. How much it may depart from a constant is chosen on shots that are left out in turn.
-"""
+"""How well does a machine join the fleet? Each in turn, with few runs: a head on the frozen net, beside baselines."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,71 +9,21 @@ import pandas as pd
 from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Indices
-from perf_assets.features.vectors import VectorSamples, by_sample, centred
+from perf_assets.features.vectors import VectorSamples, by_sample
 from perf_assets.models.vae_dnn import VaeDnn
+from perf_assets.models.vector_head import Head
 from perf_assets.models.vector_methods import tree_columns
 
 SHOTS = (5, 10, 20)
-_PENALTIES = (0.3, 3.0, 30.0, 300.0, 3000.0)
-_COMPONENTS = 12
 _TREES = 100
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Head:
-    """Log time on the new machine, less the level of the configuration, from columns of a run."""
-
-    middle: Floats
-    scale: Floats
-    slopes: Floats
-    offset: float
-
-    @classmethod
-    def fit(cls, columns: Floats, target: Floats, groups: Indices) -> "Head":
-        """Ridge; the penalty with the smallest error on configurations that are left out in turn."""
-        errors = [_left_out_error(columns, target, groups, penalty) for penalty in _PENALTIES]
-        return cls._ridge(columns, target, _PENALTIES[int(np.argmin(errors))])
-
-    @classmethod
-    def _ridge(cls, columns: Floats, target: Floats, penalty: float) -> "Head":
-        middle, scale = columns.mean(axis=0), columns.std(axis=0) + 1e-6
-        scaled, offset = (columns - middle) / scale, float(target.mean())
-        gram = scaled.T @ scaled + penalty * np.eye(scaled.shape[1])
-        return cls(middle, scale, np.linalg.solve(gram, scaled.T @ (target - offset)), offset)
-
-    def predict(self, columns: Floats) -> Floats:
-        """One number a row."""
-        return np.asarray((columns - self.middle) / self.scale @ self.slopes + self.offset)
-
-
-@dataclass(frozen=True)
-class GrownFleet:
-    """A net that knows the other machines, made ready for heads of one that it does not know."""
-
-    net: VaeDnn
-    directions: Floats
-    """Principal directions of the last hidden layer: it is far wider than there are shots."""
-
-    @classmethod
-    def fit(cls, samples: VectorSamples, seed: int) -> "GrownFleet":
-        """Samples without the new machine."""
-        net = VaeDnn(seed=seed).fit(samples)
-        hidden = net.transform(samples)
-        directions = np.linalg.svd(hidden - hidden.mean(axis=0), full_matrices=False)[2][:_COMPONENTS]
-        return cls(net, directions)
-
-    def columns(self, samples: VectorSamples, machine: int) -> Floats:
-        """What a head is told about a run."""
-        known = np.delete(self.net.predict(samples), machine, axis=1)
-        return np.hstack([known, self.net.transform(samples) @ self.directions.T])
 
 
 def grow(samples: VectorSamples, seeds: int, progress: Progress = lambda _: None) -> pd.DataFrame:
     """Every machine in turn as the new one: error of its relative times over the number of shots, beside baselines.
 
     Rows: machine, shots, seed, method, mape_ratio (of the time on the new machine relative to the one that the run was
-    measured on), samples_count. Methods: `head` (this module), `constant` (the mean of the shots), `from_nothing` (a
+    measured on), samples_count. Methods: `head` (`vector_head`), `constant` (the mean of the shots), `from_nothing` (a
     forest on the shots alone) and `retrained` (the net trained with all training runs of the machine).
     """
     pieces = [(machine, seed) for seed in range(seeds) for machine in range(len(samples.machines))]
@@ -100,17 +45,19 @@ def _grow_machine(samples: VectorSamples, piece: tuple[int, int]) -> pd.DataFram
     candidates = np.flatnonzero(np.isfinite(train.log_seconds[:, machine]))
     if len(candidates) < min(SHOTS) or not len(tested):
         return pd.DataFrame(columns=_COLUMNS)
-    fleet = GrownFleet.fit(others, seed)
-    own = fleet.net.predict(tested)[np.arange(len(tested)), tested.source]
-    true = np.exp(tested.targets[:, machine] - tested.targets[np.arange(len(tested)), tested.source])
-    found = []
-    for shots, method, predicted in _predictions(fleet, train, tested, machine, candidates, seed):
-        found.append((shots, method, mape(true, np.exp(predicted - own))))
+    net = VaeDnn(seed=seed).fit(others)
+    rows = np.arange(len(tested))
+    true = tested.targets[:, machine] - tested.targets[rows, tested.source]
+    found = [
+        (shots, method, mape(np.exp(true), np.exp(predicted)))
+        for shots, method, predicted in _predictions(net, train, tested, machine, candidates, seed)
+    ]
     whole = _retrained(samples, seed).predict(tested)
-    relative = np.exp(whole[:, machine] - whole[np.arange(len(tested)), tested.source])
-    found += [(shots, "retrained", mape(true, relative)) for shots in dict.fromkeys(shots for shots, *_ in found)]
-    rows = pd.DataFrame(found, columns=["shots", "method", "mape_ratio"])
-    return rows.assign(machine=samples.machines[machine], seed=seed, samples_count=len(tested))[list(_COLUMNS)]
+    relative = np.exp(whole[:, machine] - whole[rows, tested.source])
+    error = mape(np.exp(true), relative)
+    found += [(shots, "retrained", error) for shots in dict.fromkeys(shots for shots, *_ in found)]
+    scores = pd.DataFrame(found, columns=["shots", "method", "mape_ratio"])
+    return scores.assign(machine=samples.machines[machine], seed=seed, samples_count=len(tested))[list(_COLUMNS)]
 
 
 @lru_cache(1)
@@ -123,33 +70,26 @@ _COLUMNS = ("machine", "shots", "seed", "method", "mape_ratio", "samples_count")
 
 
 def _predictions(
-    fleet: GrownFleet, train: VectorSamples, tested: VectorSamples, machine: int, candidates: Indices, seed: int
+    net: VaeDnn, train: VectorSamples, tested: VectorSamples, machine: int, candidates: Indices, seed: int
 ) -> Iterator[tuple[int, str, Floats]]:
-    """Shots, method, and log times on the new machine less the level of the configuration."""
+    """Shots, method, and log times on the new machine less those on the machine of the run."""
     from sklearn.ensemble import RandomForestRegressor
 
-    others = np.delete(np.arange(len(train.machines)), machine)
-    level = train.log_seconds[:, others] - centred(train.log_seconds[:, others])
-    target = train.log_seconds[:, machine] - np.nanmean(level, axis=1)
     order = np.random.default_rng(seed).permutation(candidates)
-    asked = fleet.columns(tested, machine)
+    asked, _, own = _known(net, tested, machine)
     for shots in (count for count in SHOTS if count <= len(order)):
-        of_shots = train.where(np.isin(train.row, order[:shots]) & (train.source != machine))
-        wanted = target[of_shots.row]
-        head = Head.fit(fleet.columns(of_shots, machine), wanted, of_shots.row)
-        yield shots, "head", head.predict(asked)
-        yield shots, "constant", np.full(len(tested), float(np.mean(target[order[:shots]])))
+        few = train.where(np.isin(train.row, order[:shots]) & (train.source != machine))
+        wanted = few.targets[:, machine] - few.targets[np.arange(len(few)), few.source]
+        known, of_shots, level = _known(net, few, machine)
+        yield shots, "head", Head.fit(known, wanted, of_shots, few.row).predict(asked) - own
+        yield shots, "constant", float(np.mean(wanted + level)) - own
         forest = RandomForestRegressor(_TREES, max_features=0.3, n_jobs=1, random_state=seed)
-        forest.fit(tree_columns(of_shots, train.machines), wanted)
-        yield shots, "from_nothing", np.asarray(forest.predict(tree_columns(tested, train.machines)))
+        forest.fit(tree_columns(few, train.machines), wanted + level)
+        yield shots, "from_nothing", np.asarray(forest.predict(tree_columns(tested, train.machines))) - own
 
 
-def _left_out_error(columns: Floats, target: Floats, groups: Indices, penalty: float) -> float:
-    errors = []
-    for group in np.unique(groups):
-        left_out = groups == group
-        if left_out.all():
-            return 0.0
-        head = Head._ridge(columns[~left_out], target[~left_out], penalty)
-        errors.append(float(np.mean((head.predict(columns[left_out]) - target[left_out]) ** 2)))
-    return float(np.mean(errors))
+def _known(net: VaeDnn, samples: VectorSamples, machine: int) -> tuple[Floats, Indices, Floats]:
+    """Predicted log times on the other machines less their mean; where among them each run was measured; that time."""
+    found, source = np.delete(net.predict(samples), machine, axis=1), samples.source - (samples.source > machine)
+    found -= found.mean(axis=1, keepdims=True)
+    return found, source, found[np.arange(len(samples)), source]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,8 @@ from perf_assets.features.folds import Unseen
 from perf_assets.features.paired import HOST, Floats, Mask, PairedSamples
 from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
 from perf_assets.models.stored_samples import Questions, load_samples, only_benchmark, save_samples, with_questions
-from perf_assets.models.vector_blend import Progress, VectorBlend, fit_blend
+from perf_assets.models.vector_blend import Progress, VectorBlend, fit_blend, places_of
+from perf_assets.models.vector_head import Head
 from perf_assets.models.vector_methods import VectorPredictor
 from perf_assets.models.vector_scores import Held, same_orders, vector_scores
 
@@ -56,34 +57,63 @@ class VectorAnswers:
 class VectorModel:
     """Two blends, for applications that are known and for new ones, and the machines they speak of."""
 
-    machines: tuple[str, ...]
+    trained_machines: tuple[str, ...]
+    """Those whose runs can be asked about."""
     feature_names: tuple[str, ...]
     applications: tuple[str, ...]
     reference: str
     blends: Mapping[str, VectorBlend]
     known: PairedSamples
     """The benchmark of the machines, for models of pairs."""
+    heads: Mapping[str, Mapping[str, Head]] = field(default_factory=dict)
+    """Machines that joined after training, each with a head for each blend."""
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """All that vectors speak of."""
+        return (*self.trained_machines, *self.heads)
 
     def answer(self, runs: Runs, reference: str | None = None) -> VectorAnswers:
         """Vectors relative to the model's own reference or another one."""
         reference = check_reference(reference or self.reference, self.machines)
-        samples = self._samples(runs)
+        samples = self.samples(runs)
         is_known = np.isin(np.array(runs.apps), self.applications)
         shape = (len(samples), len(self.machines))
         found, width, places = np.empty(shape), np.empty(shape), np.empty(shape)
         probability = np.empty(len(samples))
         for name, chosen in (("configuration", is_known), ("application", ~is_known)):
             if chosen.any():
-                blend, part = self.blends[name], samples.where(chosen)
-                found[chosen] = relative(blend.predict(part), reference, self.machines)
-                width[chosen] = blend.half_widths(reference, self.machines, LEVEL)
-                ranking = blend.rank(part, np.ones((len(part), shape[1]), bool))
-                places[chosen], probability[chosen] = ranking.places, ranking.probability
+                part = samples.where(chosen)
+                found[chosen] = relative(self._grown(name, self.blends[name].predict(part)), reference, self.machines)
+                width[chosen] = self._half_widths(name, reference)
+                places[chosen], probability[chosen] = self._order(name, part)
         lower, upper = found * np.exp(-width), found * np.exp(width)
         # Nothing is slower than the slowest machine, or faster than the fastest.
         upper = np.minimum(upper, 1.0) if reference == SLOWEST else upper
         lower = np.maximum(lower, 1.0) if reference == FASTEST else lower
         return VectorAnswers(found, lower, upper, places, probability, is_known)
+
+    def _grown(self, name: str, known: Floats) -> Floats:
+        """Log times on the trained machines, and on those that joined."""
+        return np.column_stack([known, *(head[name].predict(known) for head in self.heads.values())])
+
+    def _half_widths(self, name: str, reference: str) -> Floats:
+        """Of each machine, of the logarithm of its relative time."""
+        blend = self.blends[name]
+        if reference in self.heads:
+            known = blend.half_widths(SLOWEST, self.trained_machines, LEVEL)
+            width = self.heads[reference][name].half_width(LEVEL, known)
+            return np.where(np.array(self.machines) == reference, 0.0, width)
+        known = blend.half_widths(reference, self.trained_machines, LEVEL)
+        return np.array([*known, *(head[name].half_width(LEVEL, known) for head in self.heads.values())])
+
+    def _order(self, name: str, part: VectorSamples) -> tuple[Floats, Floats]:
+        """Places of all machines, and the probability that they are right."""
+        known = self.blends[name].ranked(part)
+        probability = self.blends[name].probability(known, np.ones(known.shape, bool))
+        for head in self.heads.values():
+            probability = probability * head[name].stays(known)
+        return places_of(self._grown(name, known)), probability
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
@@ -91,8 +121,9 @@ class VectorModel:
         for name, blend in self.blends.items():
             blend.save(folder / name)
         save_samples(folder / _MACHINES, self.known)
-        names = ("machines", "feature_names", "applications", "reference")
-        (folder / _FILE).write_text(json.dumps({name: getattr(self, name) for name in names}))
+        described = {name: getattr(self, name) for name in ("feature_names", "applications", "reference")}
+        heads = {machine: {name: head.described() for name, head in own.items()} for machine, own in self.heads.items()}
+        (folder / _FILE).write_text(json.dumps({"machines": self.trained_machines, **described, "heads": heads}))
 
     @classmethod
     def load(cls, folder: Path) -> "VectorModel":
@@ -100,11 +131,17 @@ class VectorModel:
         described = json.loads((folder / _FILE).read_text())
         blends = {name: VectorBlend.load(folder / name) for name in _BLENDS}
         machines, features, apps = (tuple(described[name]) for name in ("machines", "feature_names", "applications"))
-        return cls(machines, features, apps, described["reference"], blends, load_samples(folder / _MACHINES))
+        # Versions that were registered before machines could join have no heads.
+        heads = {
+            machine: {name: Head.of(head) for name, head in own.items()}
+            for machine, own in described.get("heads", {}).items()
+        }
+        known = load_samples(folder / _MACHINES)
+        return cls(machines, features, apps, described["reference"], blends, known, heads)
 
-    def _samples(self, runs: Runs) -> VectorSamples:
+    def samples(self, runs: Runs) -> VectorSamples:
         """The runs as samples of one configuration each, whose times elsewhere are not known."""
-        count, machines = len(runs.sources), self.machines
+        count, machines = len(runs.sources), self.trained_machines
         position = {name: place for place, name in enumerate(self.known.machines)}
 
         def seen_as(machine: str, on_gpus: bool) -> str:

@@ -49,9 +49,10 @@ def answer(table: pd.DataFrame, model: VectorModel, reference: str | None = None
     missing = [name for name in _NEEDED if name not in table]
     if missing:
         raise BadInputError(f"the questions lack the column {missing[0]}")
-    unknown = sorted(set(table["source_machine"].astype(str)) - set(model.machines))
+    unknown = sorted(set(table["source_machine"].astype(str)) - set(model.trained_machines))
     if unknown:
-        raise BadInputError(f"machine {unknown[0]!r} is not one of this model's: {', '.join(model.machines)}")
+        known = ", ".join(model.trained_machines)
+        raise BadInputError(f"runs on {unknown[0]!r} are not known to this model, only those on {known}")
     if not ((table["wall_seconds"] > 0) & (table["wall_seconds"] < np.inf)).all():
         raise BadInputError("wall_seconds must be a number above 0 in every row: it is the time on the source machine")
     on_gpus = table["uses_gpus"].fillna(True) if "uses_gpus" in table else pd.Series(True, table.index)

@@ -42,6 +42,7 @@ ELSEWHERE = (
     Elsewhere("make test", ".ci/run", "", "make test"),
     Elsewhere("perf-assets up", "tests/integration/conftest.py", "running", '"up"'),
     Elsewhere("perf-assets train", "tests/integration/quick_training.py", "", '"train"'),
+    Elsewhere("perf-assets vectors --add", "tests/defs/test_vectors.py", "a_machine_joins", '"--add"'),
     Elsewhere("perf-assets run config-", "tests/cli/test_run.py", "example", "config-{func}.yml"),
 )
 
