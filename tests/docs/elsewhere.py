@@ -40,7 +40,7 @@ _DOCUMENTATION = "tests/integration/test_documentation.py"
 ELSEWHERE = (
     Elsewhere("make demo", _DOCUMENTATION, "test_a_small_demo_says_what_to_do_next", '"demo"'),
     Elsewhere("make test", ".ci/run", "", "make test"),
-    Elsewhere("perf-assets up", "tests/integration/conftest.py", "running", '"up"'),
+    Elsewhere("perf-assets up", "tests/installation.py", "running", '"up"'),
     Elsewhere("perf-assets train", "tests/integration/quick_training.py", "", '"train"'),
     Elsewhere("perf-assets run config-", "tests/cli/test_run.py", "example", "config-{func}.yml"),
 )
