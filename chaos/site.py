@@ -1,0 +1,120 @@
+"""What is under fire: a lake and a home of its own, PostgreSQL, and `perf-assets up`, started again when it ends."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from chaos.disk import SmallDisk
+from chaos.log import Log
+from perf_assets.cli.services import free_port
+from tests.installation import Installation, Up, install, start_up
+from tests.postgres import Server, running_server
+
+_RESTART_SECONDS = 3.0
+_STOP_SECONDS = 90.0
+
+
+@dataclass
+class Site:
+    """One installation, its database and its services."""
+
+    installation: Installation
+    server: Server
+    disk: SmallDisk | None
+    """None where a small disk cannot be mounted."""
+    log: Log
+    no_disk: str = ""
+    """Why not."""
+    ports: tuple[int, int] = (0, 0)
+    up: Up | None = None
+    """None while it is being started."""
+    restarts: int = 0
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the services, and again whenever they end, as systemd would."""
+        self.ports = (free_port(0, "--port"), free_port(0, "--mlflow-port"))
+        self.up = self._start_up()
+        self._ended.clear()
+        self._thread = threading.Thread(target=self._supervise, name="supervisor")
+        self._thread.start()
+
+    def stop(self) -> int | None:
+        """Stop the services, as an operator does; the exit code of `up`."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self.up is None:
+            return None
+        up, self.up = self.up, None
+        up.process.terminate()
+        return up.process.wait(_STOP_SECONDS)
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes that work on this home, whoever started them; not this one."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                is_ours = process.environ().get("DAGSTER_HOME") == str(self.installation.home)
+                if is_ours and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def kill_all(self) -> int:
+        """All of them at once, as when power is lost; how many."""
+        found = self.processes()
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        return len(found)
+
+    def _start_up(self) -> Up:
+        with (self.installation.root / "up.log").open("a") as told:
+            return start_up(self.installation, self.ports, told)
+
+    def _supervise(self) -> None:
+        while not self._ended.wait(1.0):
+            if self.up is not None and self.up.process.poll() is None:
+                continue
+            code = None if self.up is None else self.up.process.returncode
+            self.up = None
+            if self._ended.wait(_RESTART_SECONDS):
+                return
+            try:
+                up = self._start_up()
+            except AssertionError as error:
+                self.log.note("up", line=str(error))
+                continue
+            self.up = up
+            self.restarts += 1
+            self.log.say("up", f"had ended with code {code}; started again")
+
+
+@contextmanager
+def made_ready(root: Path, log: Log) -> Iterator[Site]:
+    """A site without services; everything of it is stopped and unmounted at the end."""
+    installation = install(root / "site")
+    disk: SmallDisk | None = SmallDisk(root / "disk.img", installation.lake.root)
+    no_disk = disk.mount() if disk else None
+    if no_disk:
+        disk = None
+        log.say("disk", f"not filled in this run: {no_disk}")
+    with running_server() as server:
+        os.environ["PGPASSFILE"] = str(server.passwords)
+        site = Site(installation, server, disk, log, no_disk or "")
+        try:
+            yield site
+        finally:
+            site._ended.set()
+            if site._thread is not None:
+                site._thread.join()
+            site.kill_all()
+            if disk is not None:
+                disk.unmount()
