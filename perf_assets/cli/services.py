@@ -31,6 +31,8 @@ class Service:
     log: Path
     environment: Mapping[str, str]
     is_ready: Callable[[], bool]
+    outlived: bool = False
+    """Whether what it started goes on without it, as the runs of the daemon do."""
     process: "subprocess.Popen[bytes]" = field(init=False)
     groups: list[int] = field(default_factory=list)
     """Process groups that it was started in, one each time: what a killed one had started may live on."""
@@ -76,6 +78,9 @@ class Service:
             self.ended_at.append(now)
         if len(self.ended_at) > _MOST_RESTARTS:
             self.check_alive()
+        if not self.outlived:
+            # They would still hold its port.
+            _signal(self.process.pid, signal.SIGKILL)
         self.start()
         return f"{self.name} ended with code {code} and was started again; see {self.log}"
 

@@ -101,9 +101,10 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
-    def service(name: str, command: list[str], is_ready: Callable[[], bool]) -> Service:
+    def service(name: str, command: list[str], is_ready: Callable[[], bool], *, outlived: bool = False) -> Service:
         program = str(programs / command[0])
-        return Service(name, [program, *command[1:]], home / "service_logs" / f"{name}.log", environment, is_ready)
+        log = home / "service_logs" / f"{name}.log"
+        return Service(name, [program, *command[1:]], log, environment, is_ready, outlived)
 
     return [
         service(
@@ -111,7 +112,12 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
             ["dagster-webserver", "-w", workspace, "-h", here, "-p", str(port)],
             lambda: answers(f"http://{here}:{port}/server_info"),
         ),
-        service("dagster-daemon", ["dagster-daemon", "run", "-w", workspace], lambda: daemon_is_alive(instance)),
+        service(
+            "dagster-daemon",
+            ["dagster-daemon", "run", "-w", workspace],
+            lambda: daemon_is_alive(instance),
+            outlived=True,
+        ),
         service(
             "mlflow",
             [
