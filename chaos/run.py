@@ -72,8 +72,8 @@ def chaos(root: Path, seed: int, minutes: float, patience_seconds: float, log: L
             outcome.left_out["disk"] = site.no_disk
         with _Telling(site.installation.lake, expected, lander, log):
             _under_fire(lander, faults, plan(seed, [k for k in WEIGHTS if k not in outcome.left_out]), 60 * minutes)
-            log.say("quiet", f"no more faults and no more landing: waiting up to {patience_seconds:.0f} s")
-            outcome.settle_seconds = _settle(site, patience_seconds, log)
+        log.say("quiet", f"no more faults and no more landing: waiting up to {patience_seconds:.0f} s")
+        outcome.settle_seconds = _settle(site, patience_seconds, log)
         outcome.faults, outcome.missed = faults.done, faults.missed
         outcome.landed, outcome.full_disk_landings = lander.landed_count, lander.refused_landings
         outcome.good, outcome.refused = expected.counts()
@@ -120,10 +120,14 @@ def _settle(site: Site, patience_seconds: float, log: Log) -> float:
     """Wait until nothing is left to do for a while, or patience ends; seconds."""
     started = time.monotonic()
     quiet_since: float | None = None
+    told_at = started
     while (now := time.monotonic()) - started < patience_seconds:
         busy = _busy(site)
         if busy is not None:
             quiet_since = None
+            if now - told_at >= _COUNTS_SECONDS:
+                told_at = now
+                log.say("quiet", f"not yet: {busy}")
         elif quiet_since is None:
             quiet_since = now
         elif now - quiet_since >= _QUIET_SECONDS:
@@ -164,8 +168,8 @@ def _look(site: Site, expected: Expected, outcome: Outcome, log: Log) -> None:
         check("no run is stuck", service_checks.runs(instance))
         check("no slot is held by an ended run", service_checks.slots(instance))
         outcome.runs = dict(Counter(run.status.value for run in instance.get_runs()))
-    site.stop()
-    check("nothing runs after a stop", service_checks.processes(site))
+    code = site.stop()
+    check("up stops and leaves nothing running", service_checks.stopped(code, site.processes()))
     site.start()
     done = installation.run("ingest", "--json")
     check("the next start and ingestion", iter([] if done.returncode == 0 else [done.stderr.strip()[-300:]]))

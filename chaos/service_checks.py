@@ -4,12 +4,13 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
+import psutil
 
-from chaos.site import Site
 from tests.installation import Installation, Up
 
 UNFINISHED = [
@@ -97,10 +98,13 @@ def services(up: Up | None) -> Iterator[str]:
         yield f"{up.mlflow} does not answer: {error}"
 
 
-def processes(site: Site) -> Iterator[str]:
-    """After `up` was stopped nothing of it runs."""
-    for process in site.processes():
-        yield f"process {process.pid} still runs: {' '.join(process.cmdline())[:100]}"
+def stopped(code: int | None, left: Sequence[psutil.Process]) -> Iterator[str]:
+    """After `up` was told to stop it has ended well, and nothing of it runs."""
+    if code != 0:
+        yield "perf-assets up did not run, or did not end" if code is None else f"perf-assets up ended with {code}"
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            yield f"process {process.pid} still runs: {' '.join(process.cmdline())[:100]}"
 
 
 def doctor(installation: Installation) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,7 +48,7 @@ class Site:
         self._thread.start()
 
     def stop(self) -> int | None:
-        """Stop the services, as an operator does; the exit code of `up`."""
+        """Stop the services, as an operator does; the exit code of `up`, None where it did not run or did not end."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -55,7 +56,9 @@ class Site:
             return None
         up, self.up = self.up, None
         up.process.terminate()
-        return up.process.wait(_STOP_SECONDS)
+        with suppress(subprocess.TimeoutExpired):
+            return up.process.wait(_STOP_SECONDS)
+        return None
 
     def processes(self) -> list[psutil.Process]:
         """All processes that work on this home, whoever started them; not this one."""
@@ -101,6 +104,10 @@ class Site:
 def made_ready(root: Path, log: Log) -> Iterator[Site]:
     """A site without services; everything of it is stopped and unmounted at the end."""
     installation = install(root / "site")
+    temporary = root / "tmp"
+    temporary.mkdir()
+    # What killed processes leave there goes with the rest.
+    os.environ["TMPDIR"] = str(temporary)
     disk: SmallDisk | None = SmallDisk(root / "disk.img", installation.lake.root)
     no_disk = disk.mount() if disk else None
     if no_disk:

@@ -1,6 +1,7 @@
 """Runs that are stuck and slots that are held are found."""
 
 import dagster as dg
+import psutil
 import pytest
 from dagster._core.test_utils import create_run_for_test
 from mlflow import MlflowClient
@@ -43,8 +44,12 @@ def test_a_slot_of_an_ended_run_is_a_zombie() -> None:
         assert list(service_checks.slots(instance)) == []
 
 
-def test_services_that_do_not_run() -> None:
+def test_services_that_do_not_run_and_processes_that_do() -> None:
     assert list(service_checks.services(None)) == ["perf-assets up does not run"]
+    assert list(service_checks.stopped(0, [])) == []
+    bad, left = service_checks.stopped(-9, [psutil.Process()])
+    assert bad == "perf-assets up ended with -9"
+    assert "still runs" in left
 
 
 @pytest.mark.integration
