@@ -8,6 +8,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -22,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=15.0, help="how long faults are done")
     parser.add_argument("--seed", type=int, default=None, help="of the plan of faults; random if absent")
-    parser.add_argument("--patience", type=float, default=900.0, help="seconds to wait until all is quiet again")
+    parser.add_argument("--patience", type=float, default=1800.0, help="seconds to wait until all is quiet again")
     given = parser.parse_args()
     if not 0 < given.minutes <= 24 * 60 or given.patience <= 0:
         parser.error("--minutes must be above 0 and up to a day, --patience above 0")
@@ -30,6 +31,8 @@ def main() -> int:
         sys.stderr.write(f"make chaos: {MISSING}\n")
         return 2
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
+    # So that a terminated run, too, stops all that it started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="perf-assets-chaos-"))
     log = Log(root / "events.jsonl")
     log.say("begin", f"seed {seed}, {given.minutes:g} minutes of faults; folder {root}", seed=seed)

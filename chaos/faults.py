@@ -5,6 +5,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -98,7 +99,7 @@ class Faults:
     def _kill_worker(self) -> str | None:
         deadline = time.monotonic() + _WORKER_SECONDS
         while time.monotonic() < deadline:
-            workers = [process for process in self.site.processes() if "spawn_main" in command(process)]
+            workers = [process for process in self.site.processes() if _is_of_a_run(process)]
             if workers:
                 # Somewhere in its work, not always at its beginning.
                 time.sleep(self.chance.uniform(0.0, 10.0))
@@ -158,6 +159,15 @@ class Faults:
         if chosen is None or not self.lander.mend(chosen):
             return None
         return f"{chosen[0]}/{chosen[1]} landed again"
+
+
+def _is_of_a_run(process: psutil.Process) -> bool:
+    """Whether a process executes a run, or a part of one; the MLflow server has processes of the same kind."""
+    with suppress(psutil.Error):
+        return "spawn_main" in command(process) and not any(
+            name.startswith("_MLFLOW_SERVER") for name in process.environ()
+        )
+    return False
 
 
 def _killed(process: psutil.Process, what: str) -> str | None:

@@ -12,8 +12,8 @@ from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 
-MACHINES = ("quartz", "ruby", "dane", "epyc-vm", "tioga", "h100")
-"""Caliper and HPCToolkit XML, HPCToolkit v4, PAPI, perf stat, samples as CSV and as Parquet."""
+MACHINES = ("quartz", "ruby", "dane", "epyc-vm", "tioga")
+"""Caliper and HPCToolkit XML, HPCToolkit v4, PAPI, perf stat, samples as CSV; RAJAPerf reports of all."""
 _SCALES = tuple(0.1 * step for step in range(1, 41))
 """Of the fleet: each is a part of the next, and the tables of samples of the next supersede those of the one before."""
 _PAUSE_SECONDS = 1.0

@@ -14,10 +14,11 @@ import psutil
 from chaos.disk import SmallDisk
 from chaos.log import Log
 from perf_assets.cli.services import free_port
-from tests.installation import Installation, Up, install, start_up
+from tests.installation import Installation, Up, install, start_up, wait_for
 from tests.postgres import Server, running_server
 
 _RESTART_SECONDS = 3.0
+_START_SECONDS = 300.0
 _STOP_SECONDS = 90.0
 
 
@@ -32,7 +33,8 @@ class Site:
     log: Log
     no_disk: str = ""
     """Why not."""
-    ports: tuple[int, int] = (0, 0)
+    ports: tuple[int, int] | None = None
+    """Of Dagster and MLflow; chosen at the first start."""
     up: Up | None = None
     """None while it is being started."""
     restarts: int = 0
@@ -40,12 +42,12 @@ class Site:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the services, and again whenever they end, as systemd would."""
-        self.ports = (free_port(0, "--port"), free_port(0, "--mlflow-port"))
-        self.up = self._start_up()
+        """Start the services, and again whenever they end, as systemd would; raises if they never answer."""
+        self.ports = self.ports or (free_port(0, "--port"), free_port(0, "--mlflow-port"))
         self._ended.clear()
         self._thread = threading.Thread(target=self._supervise, name="supervisor")
         self._thread.start()
+        wait_for(lambda: self.up, "an answer of perf-assets up", _START_SECONDS)
 
     def stop(self) -> int | None:
         """Stop the services, as an operator does; the exit code of `up`, None where it did not run or did not end."""
@@ -78,26 +80,26 @@ class Site:
                 process.send_signal(signal.SIGKILL)
         return len(found)
 
-    def _start_up(self) -> Up:
-        with (self.installation.root / "up.log").open("a") as told:
-            return start_up(self.installation, self.ports, told)
-
     def _supervise(self) -> None:
+        has_run, code = False, None
         while not self._ended.wait(1.0):
             if self.up is not None and self.up.process.poll() is None:
                 continue
-            code = None if self.up is None else self.up.process.returncode
-            self.up = None
-            if self._ended.wait(_RESTART_SECONDS):
+            if self.up is not None:
+                code = self.up.process.returncode
+                self.up = None
+            if has_run and self._ended.wait(_RESTART_SECONDS):
                 return
             try:
-                up = self._start_up()
+                with (self.installation.root / "up.log").open("a") as told:
+                    self.up = start_up(self.installation, self.ports or (0, 0), told)
             except AssertionError as error:
                 self.log.note("up", line=str(error))
                 continue
-            self.up = up
-            self.restarts += 1
-            self.log.say("up", f"had ended with code {code}; started again")
+            if has_run:
+                self.restarts += 1
+                self.log.say("up", f"had ended with code {code}; started again")
+            has_run = True
 
 
 @contextmanager
