@@ -29,6 +29,7 @@ WEIGHTS = {
     "disk": 2.0,
     "corrupt": 8.0,
     "mend": 2.0,
+    "up": 0.7,
     "power": 0.7,
 }
 """How often each comes, relative to the others; each comes once before any comes twice."""
@@ -85,6 +86,7 @@ class Faults:
             "disk": self._fill_disk,
             "corrupt": lambda _: self._corrupt(),
             "mend": lambda _: self._mend(),
+            "up": lambda _: self._kill_up(),
             "power": lambda _: f"all {self.site.kill_all()} processes killed at once",
         }
         told = ways[fault.kind](fault)
@@ -95,6 +97,10 @@ class Faults:
         up = self.site.up
         process = service(up, program) if up else None
         return None if process is None else _killed(process, program)
+
+    def _kill_up(self) -> str | None:
+        up = self.site.up
+        return None if up is None else _killed(psutil.Process(up.process.pid), "perf-assets up, without its services,")
 
     def _kill_worker(self) -> str | None:
         deadline = time.monotonic() + _WORKER_SECONDS

@@ -16,6 +16,8 @@ import psutil
 
 from perf_assets.core.errors import BadInputError
 
+SERVES = "PERF_ASSETS_SERVES"
+"""Environment variable of a service and all that it starts: its Dagster home."""
 _STOP_SECONDS = 15.0
 _SHOWN_LOG_LINES = 15
 _MOST_RESTARTS = 3
@@ -111,6 +113,23 @@ def stop(services: Sequence[Service]) -> None:
     for process in alive:
         process.kill()
     psutil.wait_procs(alive, timeout=_STOP_SECONDS)
+
+
+def end_left_behind(home: Path) -> int:
+    """End what services on a Dagster home had started whose `up` was killed: how many processes.
+
+    They would hold its ports, and a second daemon would start every run twice.
+    """
+    left = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(SERVES) == str(home):
+                left.append(process)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=_STOP_SECONDS)
+    return len(left)
 
 
 def _signal(group: int, number: signal.Signals) -> None:

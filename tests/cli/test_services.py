@@ -7,8 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perf_assets.cli.services import Service, stop
+from perf_assets.cli.services import SERVES, Service, end_left_behind, stop
 
+_SLEEP = ["sleep", "1000"]
 _PARENT = "import subprocess, sys, time; subprocess.Popen(['sleep', '1000']); time.sleep(1000)"
 
 
@@ -32,3 +33,14 @@ def test_what_a_killed_service_started_lives_on_only_where_it_should(tmp_path: P
         stop([service])
     psutil.wait_procs([child], timeout=10.0)
     assert not child.is_running()
+
+
+def test_what_a_killed_up_left_on_a_home_is_ended_before_the_next(tmp_path: Path) -> None:
+    homes = [tmp_path / "own", tmp_path / "other"]
+    own, other = (Service("s", _SLEEP, home / "log", {SERVES: str(home)}, lambda: True) for home in homes)
+    try:
+        assert end_left_behind(homes[0]) == 1
+        assert own.process.poll() is not None
+        assert other.process.poll() is None
+    finally:
+        stop([own, other])
