@@ -33,7 +33,7 @@ WEIGHTS = {
     "power": 0.7,
 }
 """How often each comes, relative to the others; each comes once before any comes twice."""
-_GAP_SECONDS = (3.0, 12.0)
+_GAP_SECONDS = (3.0, 18.0)
 _HOLD_SECONDS = {"postgres": (3.0, 20.0), "disk": (8.0, 25.0)}
 """How long it stays away, or full."""
 _WORKER_SECONDS = 25.0
@@ -107,8 +107,8 @@ class Faults:
         while time.monotonic() < deadline:
             workers = [process for process in self.site.processes() if _is_of_a_run(process)]
             if workers:
-                # Somewhere in its work, not always at its beginning.
-                time.sleep(self.chance.uniform(0.0, 10.0))
+                # Somewhere in its work, not always at its beginning; some come to their end before.
+                time.sleep(self.chance.uniform(0.0, _WORKER_SECONDS))
                 return _killed(self.chance.choice(workers), "the process of a run")
             time.sleep(0.5)
         return None
