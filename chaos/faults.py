@@ -38,7 +38,7 @@ _HOLD_SECONDS = {"postgres": (3.0, 20.0), "disk": (8.0, 25.0)}
 """How long it stays away, or full."""
 _WORKER_SECONDS = 25.0
 """So long a run is waited for."""
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _NEW_SHARE = 0.75
 """Of the bundles to spoil: those that are not in the record yet."""
 

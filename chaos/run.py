@@ -17,6 +17,7 @@ from chaos.landing import Lander
 from chaos.log import Log
 from chaos.site import Site, made_ready
 from perf_assets.cli.lake import open_warehouse
+from perf_assets.core.errors import BadInputError
 from perf_assets.storage.ingest import needs_work
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.record import MachineRecord
@@ -147,7 +148,10 @@ def _busy(site: Site) -> str | None:
     lake = site.installation.lake
     if unfinished is not None:
         return unfinished
-    behind = [machine for machine in lake.machines() if needs_work(lake, open_warehouse(lake), machine)]
+    try:
+        behind = [machine for machine in lake.machines() if needs_work(lake, open_warehouse(lake), machine)]
+    except BadInputError as error:
+        return str(error)
     return f"not all of {', '.join(behind)} is ingested" if behind else None
 
 
