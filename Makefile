@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo up test test-all lint bench fuzz docs clean
+.PHONY: setup demo up test test-all lint bench chaos fuzz docs clean
 
 setup: $(STAMP)
 
@@ -33,6 +33,9 @@ lint: setup
 
 bench: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+chaos: setup
+	$(BIN)/python -m chaos --minutes $(or $(MINUTES),15) $(if $(SEED),--seed $(SEED))
 
 fuzz: setup
 	PERF_ASSETS_FUZZ_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 tests/readers/test_fuzz.py tests/scheduling/test_reference.py

@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ import pytest
 
 USER = "perf"
 PASSWORD = "a-secret-of-many-letters"
+MISSING = "no PostgreSQL server: install Debian's package 'postgresql'"
 _ACCOUNT = "postgres"
 """The server refuses to run as root."""
 
@@ -46,6 +48,11 @@ class Server:
     def stop(self) -> None:
         """At once, as a crash would."""
         self._control("stop", "-m", "immediate")
+
+    def kill(self) -> None:
+        """The first process, with -9: the others see it and end."""
+        first = (self.folder / "data" / "postmaster.pid").read_text().splitlines()[0]
+        os.kill(int(first), signal.SIGKILL)
 
     def database(self) -> str:
         """Address of a new, empty database."""
@@ -78,12 +85,19 @@ class Server:
         return {**os.environ, "PGPASSFILE": str(self.passwords)}
 
 
+def installed() -> Path | None:
+    """Folder of the server's programs; None where there is no server, or no account to run it."""
+    if os.geteuid() == 0 and not _has_account():
+        return None
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name))
+
+
 @contextmanager
 def running_server() -> Iterator[Server]:
     """Start a server and stop it; skips where PostgreSQL is not installed."""
-    programs = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name))
-    if programs is None or (os.geteuid() == 0 and not _has_account()):
-        pytest.skip("no PostgreSQL server: install Debian's package 'postgresql'")
+    programs = installed()
+    if programs is None:
+        pytest.skip(MISSING)
     folder = Path(tempfile.mkdtemp(prefix="perf-assets-pg-"))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -16,6 +16,8 @@ import psutil
 
 from perf_assets.core.errors import BadInputError
 
+SERVES = "PERF_ASSETS_SERVES"
+"""Environment variable of a service and all that it starts: its Dagster home."""
 _STOP_SECONDS = 15.0
 _SHOWN_LOG_LINES = 15
 _MOST_RESTARTS = 3
@@ -31,6 +33,8 @@ class Service:
     log: Path
     environment: Mapping[str, str]
     is_ready: Callable[[], bool]
+    outlived: bool = False
+    """Whether what it started goes on without it, as the runs of the daemon do."""
     process: "subprocess.Popen[bytes]" = field(init=False)
     groups: list[int] = field(default_factory=list)
     """Process groups that it was started in, one each time: what a killed one had started may live on."""
@@ -76,6 +80,9 @@ class Service:
             self.ended_at.append(now)
         if len(self.ended_at) > _MOST_RESTARTS:
             self.check_alive()
+        if not self.outlived:
+            # They would still hold its port.
+            _signal(self.process.pid, signal.SIGKILL)
         self.start()
         return f"{self.name} ended with code {code} and was started again; see {self.log}"
 
@@ -106,6 +113,23 @@ def stop(services: Sequence[Service]) -> None:
     for process in alive:
         process.kill()
     psutil.wait_procs(alive, timeout=_STOP_SECONDS)
+
+
+def end_left_behind(home: Path) -> int:
+    """End what services on a Dagster home had started whose `up` was killed: how many processes.
+
+    They would hold its ports, and a second daemon would start every run twice.
+    """
+    left = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(SERVES) == str(home):
+                left.append(process)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=_STOP_SECONDS)
+    return len(left)
 
 
 def _signal(group: int, number: signal.Signals) -> None:

@@ -12,7 +12,7 @@ import click
 
 from perf_assets.cli.outage import Keeper
 from perf_assets.cli.output import say
-from perf_assets.cli.services import Service, answers, free_port, stop, wait_until_ready
+from perf_assets.cli.services import SERVES, Service, answers, end_left_behind, free_port, stop, wait_until_ready
 from perf_assets.core.errors import BusyError
 from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
 from perf_assets.core.postgres import is_postgres
@@ -36,6 +36,9 @@ def command(port: int, mlflow_port: int) -> None:
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
+        left = end_left_behind(home)
+        if left:
+            say(f"{left} processes of a 'perf-assets up' that was killed were still there, and were ended.")
         port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
         with Keeper(database_of(home)) as keeper:
             _make_ready(home)
@@ -93,6 +96,7 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     here = "127.0.0.1"
     environment = {
         "DAGSTER_HOME": str(home),
+        SERVES: str(home),
         "PERF_ASSETS_LAKE": str(lake),
         DAGSTER_URL: f"http://{here}:{port}",
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
@@ -101,9 +105,10 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
-    def service(name: str, command: list[str], is_ready: Callable[[], bool]) -> Service:
+    def service(name: str, command: list[str], is_ready: Callable[[], bool], *, outlived: bool = False) -> Service:
         program = str(programs / command[0])
-        return Service(name, [program, *command[1:]], home / "service_logs" / f"{name}.log", environment, is_ready)
+        log = home / "service_logs" / f"{name}.log"
+        return Service(name, [program, *command[1:]], log, environment, is_ready, outlived)
 
     return [
         service(
@@ -111,7 +116,12 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
             ["dagster-webserver", "-w", workspace, "-h", here, "-p", str(port)],
             lambda: answers(f"http://{here}:{port}/server_info"),
         ),
-        service("dagster-daemon", ["dagster-daemon", "run", "-w", workspace], lambda: daemon_is_alive(instance)),
+        service(
+            "dagster-daemon",
+            ["dagster-daemon", "run", "-w", workspace],
+            lambda: daemon_is_alive(instance),
+            outlived=True,
+        ),
         service(
             "mlflow",
             [

@@ -9,8 +9,9 @@ import multiprocessing
 import os
 import reprlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,11 +19,14 @@ from threadpoolctl import threadpool_limits
 
 from perf_assets.compute.profile import DaskProfile, current_profile
 from perf_assets.compute.threads import is_task, thread_budget
+from perf_assets.core.errors import ClusterError
 
 Data = TypeVar("Data")
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
+_TRIES = 4
+"""As many as Dask workers have, with the retries of the shipped profile."""
 _samples: Any = None
 """Of a worker process: what it was started with."""
 _repr = reprlib.Repr()
@@ -80,12 +84,31 @@ def naming(piece: object) -> Iterator[None]:
 def _in_processes(
     processes: int, do: Callable[[Data, Work], Result], samples: Data, pieces: Sequence[Work]
 ) -> Iterator[tuple[Work, Result]]:
+    """A process that is killed takes the whole pool with it: what is not done then is done by new processes."""
+    left = dict(enumerate(pieces))
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            for position, result in _in_pool(processes, do, samples, left):
+                yield left.pop(position), result
+            return
+        except BrokenProcessPool:
+            if not tries_left:
+                raise ClusterError(
+                    f"processes died {_TRIES} times, last while {shown(next(iter(left.values())))} was to be done: "
+                    "give this machine more memory, or fewer threads (PERF_ASSETS_THREADS), and go on"
+                ) from None
+
+
+def _in_pool(
+    processes: int, do: Callable[[Data, Work], Result], samples: Data, pieces: Mapping[int, Work]
+) -> Iterator[tuple[int, Result]]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, initializer=_start, initargs=(samples,)) as pool:
-        waiting: dict[Future[Result], Work] = {pool.submit(_run, do, piece): piece for piece in pieces}
+        waiting: dict[Future[Result], int] = {}
         try:
+            waiting = {pool.submit(_run, do, piece): position for position, piece in pieces.items()}
             for future in as_completed(waiting):
-                with naming(waiting[future]):
+                with naming(pieces[waiting[future]]):
                     result = future.result()
                 yield waiting[future], result
         finally:

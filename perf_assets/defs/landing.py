@@ -21,6 +21,7 @@ from perf_assets.storage.record import MachineRecord
 _BUNDLES_PER_TICK = 20_000
 """Manifests that one tick looks at; the next goes on with the machines that are left."""
 _RUNS_PER_TICK = 20
+_NOT_BEGUN = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
 _MOST_RETRIES = 3
 _RETRY_SECONDS = 60.0
 """After a failed run until the next; doubled every time."""
@@ -61,9 +62,10 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     cursor = _Cursor.read(context.cursor)
     requests = dict(_again(context, cursor))
     looked_at = 0
+    to_begin = _to_begin(context.instance)
     for machine, digest in _machines_of_this_tick(lake.lake(), cursor):
         looked_at += 1
-        if digest != cursor.digests.get(machine):
+        if digest != cursor.digests.get(machine) and machine not in to_begin:
             if pending(lake.lake(), machine).new_count:
                 if len(requests) >= _RUNS_PER_TICK:
                     break
@@ -81,6 +83,12 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
         dynamic_partitions_requests=[machines.build_add_request(new)] if new else [],
         cursor=cursor.text(),
     )
+
+
+def _to_begin(instance: dg.DagsterInstance) -> set[str]:
+    """Machines with a run that has not begun: it will find what landed meanwhile, and more of them would only queue."""
+    filters = dg.RunsFilter(job_name=refresh_machine_job.name, statuses=_NOT_BEGUN)
+    return {run.tags.get(PARTITION_NAME_TAG, "") for run in instance.get_runs(filters)}
 
 
 def _machines_of_this_tick(lake: Lake, cursor: _Cursor) -> Iterator[tuple[str, str]]:

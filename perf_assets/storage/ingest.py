@@ -208,13 +208,24 @@ class _Work:
                 if LandedBundle(bundle.directory).digest != bundle.digest:
                     # Superseded while it was being read: the new one's turn comes with the next ingestion.
                     continue
-                if not isinstance(error, BadInputError):
+                is_verified = row["kind"] is not None
+                if is_verified and not isinstance(error, BadInputError):
                     raise
                 row = self._refuse(bundle, row, earlier.get(bundle.name), str(error))
+                if not is_verified and self._is_mended(bundle):
+                    release(self.lake, bundle)
             except (MemoryError, RecursionError) as error:
                 reason = f"needs more memory than there is ({type(error).__name__}): split it and land it again"
                 row = self._refuse(bundle, row, earlier.get(bundle.name), reason)
             yield row
+
+    def _is_mended(self, bundle: LandedBundle) -> bool:
+        """Whether somebody landed the same again while it was refused: then the next ingestion looks at it."""
+        try:
+            verified_manifest(bundle, self.machine)
+        except (BadInputError, FileNotFoundError):
+            return False
+        return True
 
     def _new_row(self, bundle: LandedBundle) -> dict[str, Any]:
         return {

@@ -41,7 +41,7 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
     """Write a bundle's files with `write(folder)` and let the bundle appear in the landing zone at once.
 
     Without a name the bundle is named after its content, so landing the same thing again changes nothing.
-    A bundle of the same name and other content is superseded.
+    A bundle of the same name and other content, or whose files were damaged, is superseded.
     """
     if name is not None:
         check_bundle_name(name)
@@ -161,14 +161,15 @@ def _temporary(parent: Path, prefix: str) -> Path:
 
 
 def _stands_already(bundle: LandedBundle, manifest: Manifest, *, compare_time: bool) -> bool:
+    """Whether the same content stands there, with all its files as they should be: damaged ones are to be replaced."""
     if not (bundle.directory / MANIFEST_NAME).is_file():
         return False
-    if not compare_time:
-        return True
     try:
-        return bundle.manifest_bytes == manifest.to_json()
-    except BadInputError:
-        # Another process is superseding it at this moment.
+        if compare_time and bundle.manifest_bytes != manifest.to_json():
+            return False
+        return verified_manifest(bundle, manifest.machine).files == manifest.files
+    except (BadInputError, FileNotFoundError):
+        # Damaged, or another process is superseding it at this moment.
         return False
 
 

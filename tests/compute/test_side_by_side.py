@@ -1,12 +1,15 @@
 """Work in several processes gives what work in one gives."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.compute.threads import VARIABLE, thread_budget
+from perf_assets.core.errors import ClusterError
 from perf_assets.features.paired import PairedSamples
+from tests.compute.tasks import killing
 from tests.models.fleets import fleet
 
 
@@ -36,3 +39,11 @@ def test_an_error_of_a_worker_reaches_the_caller(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(VARIABLE, "2")
     with pytest.raises(ValueError, match="no such piece"):
         list(side_by_side(digest_and_process, fleet(rows=3), [-1, -2, -3, 4]))
+
+
+def test_what_a_killed_process_was_doing_is_done_by_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(VARIABLE, "2")
+    assert dict(side_by_side(killing, tmp_path, range(5))) == {n: n * n for n in range(5)}
+    assert (tmp_path / "died").is_file()
+    with pytest.raises(ClusterError, match="processes died 4 times"):
+        list(side_by_side(killing, tmp_path, [12, 13]))

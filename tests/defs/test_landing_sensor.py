@@ -82,6 +82,22 @@ def test_only_what_changed_is_asked_for(tick, lake: Lake) -> None:
     assert len(keys) == 4
 
 
+def test_a_machine_whose_run_has_not_begun_is_not_asked_for_again(
+    tick, instance: dg.DagsterInstance, lake: Lake
+) -> None:
+    """Else a machine that lands all the time would fill the queue faster than runs end."""
+    land_perf_stat(lake, "quartz", "b1", 1)
+    assert requested(tick()) == ["quartz"]
+    queued = create_run_for_test(
+        instance, refresh_machine_job.name, status=dg.DagsterRunStatus.NOT_STARTED, tags={"dagster/partition": "quartz"}
+    )
+    land_perf_stat(lake, "quartz", "b2", 2)
+    land_perf_stat(lake, "ruby", "b1", 1)
+    assert requested(tick()) == ["ruby"]
+    instance.report_run_canceled(queued)
+    assert requested(tick()) == ["quartz"]
+
+
 def test_content_that_comes_back_is_asked_for_again(tick, lake: Lake) -> None:
     keys = []
     for value in (1, 2, 1):

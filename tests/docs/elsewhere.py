@@ -40,7 +40,8 @@ _DOCUMENTATION = "tests/integration/test_documentation.py"
 ELSEWHERE = (
     Elsewhere("make demo", _DOCUMENTATION, "test_a_small_demo_says_what_to_do_next", '"demo"'),
     Elsewhere("make test", ".ci/run", "", "make test"),
-    Elsewhere("perf-assets up", "tests/integration/conftest.py", "running", '"up"'),
+    Elsewhere("make chaos", "tests/chaos/test_command.py", "test_what_make_asks_for_is_understood", '"chaos"'),
+    Elsewhere("perf-assets up", "tests/installation.py", "start_up", '"up"'),
     Elsewhere("perf-assets train", "tests/integration/quick_training.py", "", '"train"'),
     Elsewhere("perf-assets vectors --add", "tests/defs/test_vectors.py", "a_machine_joins", '"--add"'),
     Elsewhere("perf-assets run config-", "tests/cli/test_run.py", "example", "config-{func}.yml"),

@@ -26,7 +26,7 @@ from perf_assets.demo.writers.hpctoolkit_xml import write_xml_database
 from perf_assets.demo.writers.papi import write_papi
 from perf_assets.demo.writers.perf_stat import write_perf_stat
 from perf_assets.demo.writers.samples import write_samples_csv
-from tests.integration.conftest import SCALE
+from tests.installation import SCALE
 from tests.scheduling.traces import line, write
 
 TWIN = "dane"

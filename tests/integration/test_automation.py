@@ -15,7 +15,7 @@ from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
-from tests.integration.conftest import Installation, Up, bundles_of, land_bundles, wait_for
+from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
 

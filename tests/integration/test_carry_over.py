@@ -20,7 +20,7 @@ from perf_assets.defs.dead_runs import PROCESS_TAG, own_process
 from perf_assets.defs.runs import ingest_machines, open_instance
 from perf_assets.registry.store import open_store
 from tests.defs.conftest import land_perf_stat, spoil
-from tests.integration.conftest import Installation, install
+from tests.installation import Installation, install
 from tests.postgres import Server
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("postgres")]

@@ -16,7 +16,7 @@ from perf_assets.core.tables import TABLES
 from perf_assets.demo.fleet_machines import machine_text
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
-from tests.integration.conftest import PROGRAM, Installation, bundles_of, land_bundles
+from tests.installation import PROGRAM, Installation, bundles_of, land_bundles
 from tests.reports.site_checks import check_site
 
 pytestmark = pytest.mark.integration

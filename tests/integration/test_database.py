@@ -20,7 +20,7 @@ from perf_assets.core.postgres import Address, Claim
 from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat
-from tests.integration.conftest import Installation, install, running, wait_for
+from tests.installation import Installation, install, running, wait_for
 from tests.postgres import PASSWORD, Server
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("postgres")]

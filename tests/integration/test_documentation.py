@@ -15,7 +15,7 @@ from tests.docs.elsewhere import elsewhere
 from tests.docs.newbox import TWIN, copy_lake, write_files
 from tests.docs.pages import Command, commands, pages
 from tests.docs.running import Documented, with_little_work
-from tests.integration.conftest import Installation, bundles_of, install
+from tests.installation import Installation, bundles_of, install
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
 BENCHMARKED = "icelake-8375c"

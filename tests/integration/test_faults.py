@@ -9,7 +9,8 @@ import pytest
 
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat
-from tests.integration.conftest import Installation, Up, running, wait_for
+from tests.installation import Installation, Up, running, wait_for
+from tests.processes import service, worker
 
 pytestmark = pytest.mark.integration
 
@@ -28,31 +29,6 @@ def rows(installation: Installation, machine: str) -> int:
         "SELECT count(*) AS n FROM raw_profiles__runs WHERE machine = ?", [machine]
     )
     return int(found["n"].iloc[0])
-
-
-def service(up: Up, program: str) -> psutil.Process | None:
-    return next((child for child in children(up.process.pid) if program in command(child)), None)
-
-
-def worker(up: Up) -> psutil.Process | None:
-    """The process of a run: a child of a code server of the daemon."""
-    daemon = service(up, "dagster-daemon")
-    servers = children(daemon.pid) if daemon else []
-    return next((child for server in servers for child in children(server.pid) if "spawn_main" in command(child)), None)
-
-
-def children(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children()
-    except psutil.NoSuchProcess:
-        return []
-
-
-def command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return ""
 
 
 def land_many(installation: Installation, machine: str, count: int, start: int = 0) -> None:

@@ -17,7 +17,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.features.fleet_samples import fleet_samples
 from perf_assets.storage.results import stored
 from tests.compute.tasks import write_profile
-from tests.integration.conftest import PROJECT, Installation
+from tests.installation import PROJECT, Installation
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
 

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from perf_assets.storage.lake import Lake
-from tests.integration.conftest import PROGRAM
+from tests.installation import PROGRAM
 from tests.serving.conftest import MACHINE, NAME, Fleet, fleet, lake
 
 pytestmark = pytest.mark.integration

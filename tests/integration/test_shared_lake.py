@@ -8,7 +8,7 @@ import pytest
 
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat
-from tests.integration.conftest import PROGRAM, Installation, install
+from tests.installation import PROGRAM, Installation, install
 
 pytestmark = pytest.mark.integration
 BUNDLES = 12

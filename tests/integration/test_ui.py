@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import chromium
-from tests.integration.conftest import Installation, Up, bundles_of, land_bundles, wait_for
+from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

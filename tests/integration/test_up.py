@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import chromium
 from tests.defs.conftest import land_perf_stat
-from tests.integration.conftest import Installation, Up
+from tests.installation import Installation, Up
 
 pytestmark = pytest.mark.integration
 

@@ -31,6 +31,18 @@ def test_landing_the_same_again_changes_nothing(lake: Lake) -> None:
     assert [path.name for path in (lake.landing / "quartz").iterdir()] == ["b1"]
 
 
+@pytest.mark.parametrize("name", ["b1", None])
+def test_landing_again_mends_what_was_damaged(lake: Lake, tmp_path: Path, name: str | None) -> None:
+    """The quarantine says: land it again."""
+    source = tmp_path / "counters.csv"
+    source.write_text("a,b\n")
+    bundle = land(lake, profile_facts(), name, copying(source)).bundle
+    (bundle.directory / "counters.csv").write_text("a")
+    again = land(lake, profile_facts(), name, copying(source))
+    assert (again.is_new, again.bundle.directory) == (True, bundle.directory)
+    verified_manifest(again.bundle, "quartz")
+
+
 def test_without_a_name_content_names_the_bundle(lake: Lake, tmp_path: Path) -> None:
     source = tmp_path / "profile.csv"
     source.write_text("a,b\n")

@@ -1,0 +1,159 @@
+"""An installation of its own, driven by the real command line: home, lake, services. Of tests and of `make chaos`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from perf_assets.demo.fleet import fleet_bundles
+from perf_assets.demo.simulated import SimulatedBundle
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import land
+
+PROJECT = Path(__file__).resolve().parents[1]
+SCALE = 0.12
+"""Of the simulated fleet: 78 configurations a machine."""
+_Found = TypeVar("_Found")
+PROGRAM = Path(sys.executable).with_name("perf-assets")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where one test's installation keeps its state."""
+
+    root: Path
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(self.root / "lake")
+
+    @property
+    def home(self) -> Path:
+        return self.root / "dagster_home"
+
+    def environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER_", "MLFLOW_"))}
+        return {**kept, "PERF_ASSETS_LAKE": str(self.lake.root), "DAGSTER_HOME": str(self.home)}
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run `perf-assets` from a folder that has nothing to do with it."""
+        return subprocess.run(
+            [PROGRAM, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env=self.environment(),
+            cwd=self.root,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def install(root: Path) -> Installation:
+    """An empty lake and a home."""
+    made = Installation(root)
+    made.home.mkdir(parents=True)
+    shutil.copyfile(PROJECT / "dagster_home" / "dagster.yaml", made.home / "dagster.yaml")
+    return made
+
+
+@dataclass
+class Up:
+    """A running `perf-assets up`."""
+
+    process: "subprocess.Popen[str]"
+    dagster: str
+    mlflow: str
+
+    def runs(self, job: str) -> list[dict[str, Any]]:
+        """Runs of a job, newest first: runId, status, tags."""
+        question = (
+            "query ($job: String) { runsOrError(filter: {pipelineName: $job}) "
+            "{ ... on Runs { results { runId status tags { key value } } } } }"
+        )
+        return list(self.ask(question, job=job)["runsOrError"]["results"])
+
+    def ask(self, question: str, **variables: str) -> dict[str, Any]:
+        """What the webserver answers to a GraphQL question."""
+        body = json.dumps({"query": question, "variables": variables}).encode()
+        request = urllib.request.Request(f"{self.dagster}/graphql", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            answer: dict[str, Any] = json.load(response)["data"]
+        return answer
+
+
+def start_up(installation: Installation, ports: tuple[int, int] = (0, 0), told: IO[str] | None = None) -> Up:
+    """Start `perf-assets up`, and wait until it answers; what it tells goes into a file, or is kept."""
+    process = subprocess.Popen(
+        [PROGRAM, "up", "--port", str(ports[0]), "--mlflow-port", str(ports[1])],
+        stdout=subprocess.PIPE,
+        stderr=told or subprocess.PIPE,
+        text=True,
+        env=installation.environment(),
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(2)]
+    if not all(lines):
+        raise AssertionError(f"perf-assets up ended: {process.communicate()[1] or 'see what it told'}")
+    return Up(process, *(line.split()[1] for line in lines))
+
+
+@contextmanager
+def running(installation: Installation) -> Iterator[Up]:
+    """Start `perf-assets up` and stop it."""
+    up = start_up(installation)
+    try:
+        yield up
+    finally:
+        if up.process.poll() is None:
+            up.process.terminate()
+            up.process.wait(60)
+
+
+def wait_for(condition: Callable[[], _Found | None], what: str, seconds: float) -> _Found:
+    """Ask every other second until there is an answer."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(2)
+    raise AssertionError(f"{what}: not within {seconds:.0f} s")
+
+
+def bundles_of(machine: str) -> tuple[list[SimulatedBundle], list[SimulatedBundle]]:
+    """Benchmark bundles, and those of applications, one a configuration; none is damaged."""
+    every = list(fleet_bundles(SCALE, 0, [machine]))
+    benchmark = [bundle for bundle in every if bundle.facts.kind == "rajaperf"]
+    return benchmark, [bundle for bundle in every if bundle.facts.kind == "profile"]
+
+
+def land_bundles(installation: Installation, bundles: Iterable[SimulatedBundle]) -> None:
+    for bundle in bundles:
+        land(installation.lake, bundle.facts, bundle.name, bundle.write)
+
+
+def train_quickly(installation: Installation) -> None:
+    """Source models of the machines that were ingested, of two methods instead of all."""
+    script = Path(__file__).parent / "integration" / "quick_training.py"
+    done = subprocess.run(
+        [sys.executable, script],
+        env=installation.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
