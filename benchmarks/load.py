@@ -4,7 +4,7 @@ Every scale has its own lake and Dagster home in a temporary directory, and ever
 `perf-assets ingest`, `train` and `adapt`. Time is all that a user waits for, start of the commands included.
 Simulating what a run leaves behind is not counted: files are written first, and landing copies them. Seconds by stage
 are those of Dagster's steps. Peak memory is the largest sum of the resident memory of a command and its children,
-looked at ten times a second.
+looked at five times a second.
 
 By default the machines are one of each kind of bundle: `epyc-vm` (a profile for each configuration), `tioga` and `h100`
 (tables of samples), all with RAJAPerf. `--machines all` takes the whole fleet; at scale 100 that is some 90 GB in eight
@@ -30,6 +30,7 @@ from pathlib import Path
 
 import psutil
 from load_figures import (
+    LANDING,
     REST,
     Load,
     Stage,
@@ -38,6 +39,7 @@ from load_figures import (
     show_costs,
     show_larger,
     show_scales,
+    together,
     training_hours,
 )
 
@@ -61,7 +63,7 @@ MILLION, HUNDRED = 1_000_000, 100
 GOALS = {"time_growth_10_to_100": 11.0, "memory_growth_10_to_100": 2.0}
 _SEEDS = 2
 """Draws of shots behind a learning curve, as in the demo."""
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.2
 _STAGES = {
     "read_bundles": "record",
     "check_bundles": "record",
@@ -81,6 +83,10 @@ _STAGES = {
 """By step of Dagster; other steps keep their names."""
 
 
+Look = tuple[float, float, float]
+"""A moment, memory in MB, and processor time of the command so far."""
+
+
 class Measuring:
     """Commands on one lake, and what they took."""
 
@@ -91,48 +97,49 @@ class Measuring:
         mlflow = f"sqlite:///{self._lake}/mlflow/mlflow.db"
         own = {"PERF_ASSETS_LAKE": str(self._lake), "DAGSTER_HOME": str(home), "MLFLOW_TRACKING_URI": mlflow}
         self._environment = os.environ | own
-        self._looks: list[tuple[float, float]] = []
-        """Moments, and memory in MB."""
-        self._stages: dict[str, list[tuple[float, float]]] = {}
-        """Seconds, and peak in MB, of each part of a stage."""
-        self._cpu_seconds = 0.0
+        self._looks: list[Look] = []
+        """Of the command that runs, or ran last."""
+        self._stages: dict[str, list[Stage]] = {}
+        """Parts of each stage."""
 
     def land(self, scale: float, machines: Sequence[str], kind: str) -> int:
         """Number of bundles that landed, of one kind or of all."""
-        start = time.time()
         task = (sys.executable, __file__, "--scales", f"{scale:g}", "--machines", ",".join(machines))
-        _, output = self._run(*task, "--task", f"land {kind}")
+        whole, output = self._run(*task, "--task", f"land {kind}")
         found = json.loads(output)
-        self._cpu_seconds += found["cpu_seconds"]
-        self._add("landing", found["seconds"], self._peak(start, time.time()))
+        self._add(Stage(LANDING, found["seconds"], found["cpu_seconds"], whole.peak_mb))
         return int(found["bundles"])
 
     def command(self, *arguments: str) -> str:
         """Standard output of `perf-assets`."""
         start = time.time()
         main = "from perf_assets.cli.main import main; main()"
-        used, output = self._run(sys.executable, "-c", main, *arguments)
-        end = time.time()
+        whole, output = self._run(sys.executable, "-c", main, *arguments)
+        looks = self._looks
         _, steps = self._run(sys.executable, __file__, "--task", "steps")
-        inside = [step for step in json.loads(steps) if start <= step[1] <= end]
-        for name, begin, stop in inside:
-            self._add(_STAGES.get(name, name), stop - begin, self._peak(begin, stop))
-        self._add(REST, end - start - sum(stop - begin for _, begin, stop in inside), self._peak(start, end))
-        self._cpu_seconds += used
+        inside = [
+            _seen(looks, _STAGES.get(name, name), begin, stop)
+            for name, begin, stop in json.loads(steps)
+            if start <= begin <= start + whole.seconds
+        ]
+        for stage in inside:
+            self._add(stage)
+        seconds, cpu = sum(stage.seconds for stage in inside), sum(stage.cpu_seconds for stage in inside)
+        self._add(Stage(REST, whole.seconds - seconds, max(whole.cpu_seconds - cpu, 0.0), whole.peak_mb))
         return output
 
     def load(self, scale: float, bundles: int, runs: int) -> Load:
         """All of it."""
         landed, stored = _size(self._lake / "landing"), _size(self._lake)
-        stages = [Stage(n, sum(s for s, _ in parts), max(p for _, p in parts)) for n, parts in self._stages.items()]
-        return Load(scale, bundles, runs, landed[0], landed[1], stored[1] - landed[1], tuple(stages), self._cpu_seconds)
+        stages = tuple(together(parts) for parts in self._stages.values())
+        return Load(scale, bundles, runs, landed[0], landed[1], stored[1] - landed[1], stages)
 
-    def _add(self, stage: str, seconds: float, peak: float) -> None:
-        self._stages.setdefault(stage, []).append((seconds, peak))
+    def _add(self, stage: Stage) -> None:
+        self._stages.setdefault(stage.name, []).append(stage)
 
-    def _run(self, *command: str) -> tuple[float, str]:
-        """Processor time and standard output of a command; one that fails ends the benchmark."""
-        before = os.times()
+    def _run(self, *command: str) -> tuple[Stage, str]:
+        """A command as a whole, and its standard output; one that fails ends the benchmark."""
+        before, start, self._looks = os.times(), time.time(), []
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
             process = subprocess.Popen(command, env=self._environment, stdout=output, stderr=errors)
             ended = threading.Event()
@@ -145,22 +152,29 @@ class Measuring:
                 file.seek(0)
             if code:
                 raise SystemExit(f"{' '.join(command)} ended with {code}:\n{errors.read()[-3000:]}")
-            after = os.times()
+            after, end = os.times(), time.time()
             used = after.children_user + after.children_system - before.children_user - before.children_system
-            return used, output.read()
+            return Stage(
+                "", end - start, used, max((memory for _, memory, _ in self._looks), default=0.0)
+            ), output.read()
 
     def _watch(self, pid: int, ended: threading.Event) -> None:
         while not ended.wait(_LOOK_SECONDS):
             try:
                 process = psutil.Process(pid)
                 family = [process, *process.children(recursive=True)]
-                self._looks.append((time.time(), sum(one.memory_info().rss for one in family) / 1e6))
+                memory = sum(one.memory_info().rss for one in family) / 1e6
+                self._looks.append((time.time(), memory, sum(sum(one.cpu_times()[:4]) for one in family)))
             except psutil.NoSuchProcess:
                 continue
 
-    def _peak(self, start: float, end: float) -> float:
-        near = (memory for at, memory in self._looks if start - _LOOK_SECONDS <= at <= end + _LOOK_SECONDS)
-        return max(near, default=0.0)
+
+def _seen(looks: Sequence[Look], name: str, start: float, end: float) -> Stage:
+    """A part of a command, from the last look before it to the first after it."""
+    before = [look for look in looks if look[0] <= start][-1:] or list(looks[:1])
+    after = [look for look in looks if look[0] >= end][:1] or list(looks[-1:])
+    peak = max((memory for at, memory, _ in looks if before[0][0] <= at <= after[0][0]), default=0.0)
+    return Stage(name, end - start, after[0][2] - before[0][2], peak)
 
 
 def _size(folder: Path) -> tuple[int, float]:

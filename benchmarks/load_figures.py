@@ -7,6 +7,7 @@ LANDING, RECORD, WAREHOUSE, FEATURES, REST = "landing", "record", "warehouse", "
 BY_PROFILE = (LANDING, RECORD, WAREHOUSE, FEATURES)
 """Stages that take longer with every profile; the others work on a bounded number of configurations."""
 _HOUR = 3600.0
+_ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,9 @@ class Stage:
 
     name: str
     seconds: float
+    """That a user waits."""
+    cpu_seconds: float
+    """Of all its processes: what `seconds` would be about if nobody else used the machine."""
     peak_mb: float
 
 
@@ -31,13 +35,16 @@ class Load:
     stored_mb: float
     """Record, warehouse and models."""
     stages: tuple[Stage, ...]
-    cpu_seconds: float
-    """Of all processes, without that of simulating."""
 
     @property
     def seconds(self) -> float:
         """Of all stages."""
         return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all stages."""
+        return sum(stage.cpu_seconds for stage in self.stages)
 
     @property
     def peak_mb(self) -> float:
@@ -76,6 +83,16 @@ class Larger:
     def slowest(self) -> str:
         """The stage that takes longest: the first bottleneck."""
         return max(self.hours, key=lambda stage: self.hours[stage])
+
+
+def together(parts: Sequence[Stage]) -> Stage:
+    """Parts of one stage as one."""
+    return Stage(
+        parts[0].name,
+        sum(part.seconds for part in parts),
+        sum(part.cpu_seconds for part in parts),
+        max(part.peak_mb for part in parts),
+    )
 
 
 def growth(small: Load, large: Load) -> dict[str, float]:
@@ -122,22 +139,31 @@ def training_hours(load: Load, folds: int, more_folds: int) -> float:
 
 def show_scales(loads: Sequence[Load]) -> None:
     """Seconds and peak memory of each stage at each scale."""
-    print(f"\n{'':18}" + "".join(f"{f'scale {load.scale:g}':>22}" for load in loads))
-    print(f"{'bundles':18}" + "".join(f"{load.bundles:22,}" for load in loads))
-    print(f"{'application runs':18}" + "".join(f"{load.runs:22,}" for load in loads))
-    print(f"{'files':18}" + "".join(f"{load.files:22,}" for load in loads))
-    print(f"{'landed, stored':18}" + "".join(f"{load.landed_mb:11,.0f} {load.stored_mb:7,.0f} MB" for load in loads))
-    for name in dict.fromkeys(stage.name for load in loads for stage in load.stages):
-        cells = [next((stage for stage in load.stages if stage.name == name), Stage(name, 0.0, 0.0)) for load in loads]
-        print(f"{name:18}" + "".join(f"{cell.seconds:11.1f} s {cell.peak_mb:6.0f} MB" for cell in cells))
-    print(f"{'all':18}" + "".join(f"{load.seconds:11.1f} s {load.peak_mb:6.0f} MB" for load in loads))
-    print(f"{'processor time':18}" + "".join(f"{load.cpu_seconds:11.1f} s {'':9}" for load in loads))
+    print(f"\n{'':18}" + "".join(f"{f'scale {load.scale:g}':>32}" for load in loads))
+    for name, values in {
+        "bundles": [load.bundles for load in loads],
+        "application runs": [load.runs for load in loads],
+        "files landed": [load.files for load in loads],
+        "MB landed": [load.landed_mb for load in loads],
+        "MB stored": [load.stored_mb for load in loads],
+    }.items():
+        print(f"{name:18}" + "".join(f"{value:32,.0f}" for value in values))
+    print(f"{'':18}" + "".join(f"{'waited':>12}{'processor':>10}{'peak':>10}" for _ in loads))
+    names = dict.fromkeys(stage.name for load in loads for stage in load.stages)
+    for name in (*names, _ALL):
+        print(f"{name:18}" + "".join(_cell(load, name) for load in loads))
     for load in loads:
-        slow, big = max(load.stages, key=lambda s: s.seconds), max(load.stages, key=lambda s: s.peak_mb)
-        share = slow.seconds / load.seconds
-        print(
-            f"scale {load.scale:g}: {slow.name} takes longest ({share:.0%}), {big.name} needs most memory", flush=True
-        )
+        slow, big = max(load.stages, key=lambda s: s.cpu_seconds), max(load.stages, key=lambda s: s.peak_mb)
+        share = slow.cpu_seconds / load.cpu_seconds
+        print(f"scale {load.scale:g}: {slow.name} takes most time ({share:.0%}), {big.name} most memory", flush=True)
+
+
+def _cell(load: Load, name: str) -> str:
+    parts = [stage for stage in load.stages if name in (stage.name, _ALL)]
+    if not parts:
+        return f"{'':32}"
+    found = together(parts)
+    return f"{found.seconds:10.1f} s{found.cpu_seconds:8.1f} s{found.peak_mb:7.0f} MB"
 
 
 def show_costs(found: Mapping[str, Costs]) -> None:

@@ -24,9 +24,9 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> Any:
 def _load(figures: Any, bundles: int, peak: float = 500.0) -> Any:
     """Two seconds to start; a bundle lands in 1 ms and is ingested in 2 + 3 + 4, in 5 files of 100 kB together."""
     stages = {"landing": 0.001, "record": 0.002, "warehouse": 0.003, "features": 0.004}
-    found = [figures.Stage(name, 0.25 + each * bundles, peak / 2) for name, each in stages.items()]
-    found += [figures.Stage(figures.REST, 1.0, peak), figures.Stage("source models", 36.0, peak / 2)]
-    return figures.Load(1.0, bundles, bundles, 5 * bundles, 0.1 * bundles, 0.01 * bundles + 3.0, tuple(found), 60.0)
+    found = [figures.Stage(name, 0.25 + each * bundles, 1.0, peak / 2) for name, each in stages.items()]
+    found += [figures.Stage(figures.REST, 1.0, 1.0, peak), figures.Stage("source models", 36.0, 1.0, peak / 2)]
+    return figures.Load(1.0, bundles, bundles, 5 * bundles, 0.1 * bundles, 0.01 * bundles + 3.0, tuple(found))
 
 
 def test_growth_is_of_all_stages_and_of_the_largest_peak(figures: Any) -> None:
