@@ -113,8 +113,7 @@ class Measuring:
     def command(self, *arguments: str) -> str:
         """Standard output of `perf-assets`."""
         start = time.time()
-        main = "from perf_assets.cli.main import main; main()"
-        whole, output = self._run(sys.executable, "-c", main, *arguments)
+        whole, output = self._run(str(Path(sys.executable).with_name("perf-assets")), *arguments)
         looks = self._looks
         _, steps = self._run(sys.executable, __file__, "--task", "steps")
         inside = [

@@ -52,8 +52,8 @@ class Load:
         return max(stage.peak_mb for stage in self.stages)
 
     def of(self, names: Sequence[str]) -> float:
-        """Seconds of some stages."""
-        return sum(stage.seconds for stage in self.stages if stage.name in names)
+        """Processor time of some stages: what others do at the same time changes it little."""
+        return sum(stage.cpu_seconds for stage in self.stages if stage.name in names)
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Costs:
     """What one profile more costs, and what a machine costs before its first."""
 
     seconds: Mapping[str, float]
-    """By stage that grows with profiles."""
+    """Processor time by stage that grows with profiles."""
     fixed_seconds: float
-    """Of ingesting a machine."""
+    """Processor time of ingesting a machine."""
     files: float
     landed_mb: float
     stored_mb: float
@@ -74,7 +74,7 @@ class Larger:
     """A lake that was not measured."""
 
     hours: Mapping[str, float]
-    """By stage, one process after the other."""
+    """By stage, one process after the other; waiting for disks is not counted."""
     landed_gb: float
     stored_gb: float
     files: float
@@ -114,7 +114,7 @@ def profile_costs(few: Load, many: Load) -> Costs:
     seconds = {stage: slope(few.of([stage]), many.of([stage])) for stage in BY_PROFILE}
     return Costs(
         seconds,
-        max(many.seconds - many.bundles * sum(seconds.values()), 0.0),
+        max(many.cpu_seconds - many.bundles * sum(seconds.values()), 0.0),
         slope(few.files, many.files),
         slope(few.landed_mb, many.landed_mb),
         slope(few.stored_mb, many.stored_mb),
