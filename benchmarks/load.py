@@ -40,11 +40,13 @@ from load_figures import (
     show_larger,
     show_scales,
     together,
+    training_gb,
     training_hours,
 )
 
 from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.fleet import LATER_MACHINES, fleet_bundles, fleet_machines
+from perf_assets.features.fleet_samples import KERNEL_COLUMNS, MOST_CONFIGURATIONS, RUN_COLUMNS
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import copying, land
 
@@ -78,6 +80,7 @@ _STAGES = {
     "adapt_machine": "adapt: models",
     "judge_machine": "adapt: models",
     "score_machine": "adapt: scores",
+    "check_target": "adapt: pages",
     "write_machine_page": "adapt: pages",
 }
 """By step of Dagster; other steps keep their names."""
@@ -116,15 +119,13 @@ class Measuring:
         whole, output = self._run(str(Path(sys.executable).with_name("perf-assets")), *arguments)
         looks = self._looks
         _, steps = self._run(sys.executable, __file__, "--task", "steps")
-        inside = [
-            _seen(looks, _STAGES.get(name, name), begin, stop)
-            for name, begin, stop in json.loads(steps)
-            if start <= begin <= start + whole.seconds
-        ]
+        parts = [step for step in json.loads(steps) if start <= step[1] <= start + whole.seconds]
+        inside = [_seen(looks, _STAGES.get(name, name), begin, stop) for name, begin, stop in parts]
         for stage in inside:
             self._add(stage)
         seconds, cpu = sum(stage.seconds for stage in inside), sum(stage.cpu_seconds for stage in inside)
-        self._add(Stage(REST, whole.seconds - seconds, max(whole.cpu_seconds - cpu, 0.0), whole.peak_mb))
+        between = [memory for at, memory, _ in looks if not any(begin <= at <= stop for _, begin, stop in parts)]
+        self._add(Stage(REST, whole.seconds - seconds, max(whole.cpu_seconds - cpu, 0.0), max(between, default=0.0)))
         return output
 
     def load(self, scale: float, bundles: int, runs: int) -> Load:
@@ -250,10 +251,13 @@ def show_formats(machines: Sequence[str], largest: Load) -> None:
         show_larger(f"whole fleet at scale {max(SCALES):g}, {name}", costs, of_fleet, len(FORMATS[name]))
     for name, costs in found.items():
         show_larger(f"a million profiles of {HUNDRED} machines, {name}", costs, MILLION, HUNDRED)
-    folds = len(machines) + len(APPLICATIONS)
-    hours = training_hours(largest, folds, HUNDRED + len(APPLICATIONS))
+    folds, more = len(machines) + len(APPLICATIONS), HUNDRED + len(APPLICATIONS)
+    configurations = min(MILLION // HUNDRED, len(APPLICATIONS) * MOST_CONFIGURATIONS)
+    memory = training_gb(HUNDRED, configurations, len(RUN_COLUMNS) + len(KERNEL_COLUMNS))
     print(
-        f"AMMs and source models of {HUNDRED} machines: {hours:.1f} h, as {folds} folds took at scale {largest.scale:g}"
+        f"AMMs and source models of {HUNDRED} machines: {training_hours(largest, folds, more):.1f} h (as {folds} folds "
+        f"took at scale {largest.scale:g}), {memory:.1f} GB in their largest arrays; "
+        f"{(HUNDRED - 1) * MILLION / 1e6:.0f} million rows of pairs of machines in the warehouse, if all ran the same"
     )
 
 

@@ -137,6 +137,13 @@ def training_hours(load: Load, folds: int, more_folds: int) -> float:
     return load.of(["AMMs", "source models"]) * more_folds / folds / _HOUR
 
 
+def training_gb(machines: int, configurations: int, columns: int) -> float:
+    """The largest arrays of training: samples, those with a machine hidden, and the index of all ordered pairs."""
+    samples = 8 * machines * configurations * columns
+    pairs = 3 * 8 * machines * (machines - 1) * configurations
+    return (2 * samples + pairs) / 1e9
+
+
 def show_scales(loads: Sequence[Load]) -> None:
     """Seconds and peak memory of each stage at each scale."""
     print(f"\n{'':18}" + "".join(f"{f'scale {load.scale:g}':>32}" for load in loads))

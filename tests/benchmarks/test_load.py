@@ -55,6 +55,9 @@ def test_larger_lakes_follow_from_the_constants(figures: Any) -> None:
     assert found.slowest == "features"
     assert (found.landed_gb, found.stored_gb, found.files) == pytest.approx((36.0, 3.6, 1.8e6))
     assert figures.training_hours(_load(figures, 0), folds=6, more_folds=60) == pytest.approx(0.1)
+    assert figures.training_gb(machines=3, configurations=1000, columns=10) == pytest.approx(
+        (2 * 3 * 1000 * 10 * 8 + 3 * 2 * 1000 * 3 * 8) / 1e9
+    )
 
 
 def test_all_bundles_of_a_kind_land(tmp_path: Path) -> None:
