@@ -52,15 +52,15 @@ from perf_assets.storage.landing import copying, land
 
 MACHINES = ("epyc-vm", "tioga", "h100")
 FORMATS = {
-    "HPCToolkit XML": ("quartz",),
-    "HPCToolkit v4": ("ruby", "corona", "lassen"),
-    "PAPI": ("dane",),
-    "perf stat": ("epyc-vm",),
+    "HPCToolkit XML": (("quartz",), 1.0),
+    "HPCToolkit v4": (("ruby", "corona", "lassen"), 1.0),
+    "PAPI": (("dane",), 1.0),
+    "perf stat": (("epyc-vm",), 10.0),
 }
-"""Formats of profiles, with the machines that have them."""
+"""Formats of profiles, with the machines that have them, and a scale at which these have some hundreds."""
 SCALES = (1.0, 10.0, 100.0)
-FEW, MANY = 0.2, 1.0
-"""Scales at which formats are compared."""
+FEW = 0.2
+"""Of that scale: what these cost less is what one profile costs."""
 MILLION, HUNDRED = 1_000_000, 100
 GOALS = {"time_growth_10_to_100": 11.0, "memory_growth_10_to_100": 2.0}
 _SEEDS = 2
@@ -242,13 +242,14 @@ def finished_steps() -> list[tuple[str, float, float]]:
 def show_formats(machines: Sequence[str], largest: Load) -> None:
     """What a profile of each format costs, and what follows for lakes that were not measured."""
     found = {
-        name: profile_costs(profiles_only(FEW, own[0]), profiles_only(MANY, own[0])) for name, own in FORMATS.items()
+        name: profile_costs(profiles_only(FEW * scale, own[0]), profiles_only(scale, own[0]))
+        for name, (own, scale) in FORMATS.items()
     }
     show_costs(found)
     configurations = sum(round(application.configuration_count * max(SCALES)) for application in APPLICATIONS)
     for name, costs in found.items():
-        of_fleet = len(FORMATS[name]) * configurations
-        show_larger(f"whole fleet at scale {max(SCALES):g}, {name}", costs, of_fleet, len(FORMATS[name]))
+        count = len(FORMATS[name][0])
+        show_larger(f"whole fleet at scale {max(SCALES):g}, {name}", costs, count * configurations, count)
     for name, costs in found.items():
         show_larger(f"a million profiles of {HUNDRED} machines, {name}", costs, MILLION, HUNDRED)
     folds, more = len(machines) + len(APPLICATIONS), HUNDRED + len(APPLICATIONS)
