@@ -60,6 +60,23 @@ def test_larger_lakes_follow_from_the_constants(figures: Any) -> None:
     )
 
 
+def test_the_last_line_is_the_growth_between_the_two_largest_scales(
+    figures: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is measured is made up here; all else is as it runs."""
+    load = import_module("load")
+    sizes = {1.0: 0, 10.0: 380, 100.0: 3800}
+    monkeypatch.setattr(load, "measure", lambda scale, machines: _load(figures, sizes[scale], 400 + scale))
+    monkeypatch.setattr(load, "profiles_only", lambda scale, machine: _load(figures, round(500 * scale)))
+    monkeypatch.setattr(sys, "argv", ["load.py"])
+    assert load.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = json.loads(lines[-1])
+    assert found["time_growth_10_to_100"] == pytest.approx(76.0 / 41.8, abs=1e-3)
+    assert found["memory_growth_10_to_100"] == pytest.approx(500 / 410, abs=1e-3)
+    assert sum("a million profiles of 100 machines" in line for line in lines) == len(load.FORMATS)
+
+
 def test_all_bundles_of_a_kind_land(tmp_path: Path) -> None:
     environment = os.environ | {"PERF_ASSETS_LAKE": str(tmp_path / "lake")}
     command = [sys.executable, str(_FOLDER / "load.py"), "--machines", "epyc-vm", "--scales", "0.05"]
