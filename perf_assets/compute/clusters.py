@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import dask
 from distributed import Client, LocalCluster, worker_client
 from distributed.worker import get_worker
 
@@ -14,6 +15,10 @@ from perf_assets.compute.profile import DaskProfile
 from perf_assets.compute.profile import LocalCluster as LocalSettings
 from perf_assets.compute.profile import SlurmCluster as SlurmSettings
 from perf_assets.core.errors import ClusterError
+
+# Dask lets workers return freed memory to the system at once. Every array is then made of new pages, which costs more
+# time than our tasks have to spare; without it a worker keeps memory as any process does.
+dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None})
 
 _CONNECT_SECONDS = 30.0
 _open: dict[DaskProfile, tuple[Client, Any]] = {}

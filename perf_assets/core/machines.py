@@ -1,6 +1,7 @@
 """Machines: their ids and their data sheets."""
 
 import re
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -119,6 +120,7 @@ class MachineSpec(_Part):
         return row
 
 
+@lru_cache(maxsize=8)
 def parse_machine_spec(text: str) -> MachineSpec:
     """Read the text of a `machine.yaml`; raise `BadInputError` with the first thing that is wrong."""
     try:

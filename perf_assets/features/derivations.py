@@ -52,21 +52,27 @@ def unmapped(catalogue: Catalogue, counters: Sequence[str], microarchitecture: s
 def _merged_counters(catalogue: Catalogue, resolved: Sequence[Resolved]) -> str:
     instructions = [name for formula in resolved if formula.quantity == "instructions" for name in formula.counters]
     counts = [f"first(value_mean_over_ranks) FILTER (counter = {_literal(name)})" for name in instructions]
+    # Arguments are compared once a run, not once a counter: that is what takes time.
     return f"""
-        WITH executed AS (
+        WITH chosen AS (
+            SELECT machine, bundle, run, app, {_comparable_args(catalogue)} AS args, ranks, threads
+            FROM raw_profiles__runs
+            WHERE machine = $machine AND hash(app, {_comparable_args(catalogue)}, ranks, threads) % $slices = $slice
+        ), counted AS (
+            SELECT chosen.*, counter, unit, value_mean_over_ranks, running_ratio
+            FROM raw_profiles__counters JOIN chosen USING (machine, bundle, run)
+        ), executed AS (
             SELECT bundle, run, nullif(coalesce({", ".join([*counts, "NULL::DOUBLE"])}), 0) AS instructions
-            FROM raw_profiles__counters WHERE machine = $machine GROUP BY bundle, run
+            FROM counted GROUP BY bundle, run
         )
-        SELECT machine, app, {_comparable_args(catalogue)} AS args, ranks, threads, counter,
+        SELECT machine, {_CONFIGURATION}, counter,
                first(unit ORDER BY unit) AS unit, median(value_mean_over_ranks) AS value,
                min(value_mean_over_ranks) AS value_min, max(value_mean_over_ranks) AS value_max,
                median(value_mean_over_ranks / instructions) AS value_per_instruction,
                min(running_ratio) AS running_ratio, count(*) AS runs_count, {_RUN_NAMES} AS runs
-        FROM raw_profiles__counters
-        JOIN raw_profiles__runs USING (machine, bundle, run) JOIN executed USING (bundle, run)
-        WHERE machine = $machine AND hash(app, {_comparable_args(catalogue)}, ranks, threads) % $slices = $slice
-        GROUP BY machine, app, 3, ranks, threads, counter
-        ORDER BY app, args, ranks, threads, counter
+        FROM counted JOIN executed USING (bundle, run)
+        GROUP BY machine, {_CONFIGURATION}, counter
+        ORDER BY {_CONFIGURATION}, counter
     """
 
 

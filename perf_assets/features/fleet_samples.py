@@ -1,6 +1,7 @@
 """Tables of the warehouse to aligned samples: application runs beside RAJAPerf, which describes every machine."""
 
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,8 @@ KERNEL_COLUMNS = ("bytes_per_rep", "flops_per_rep", "seconds_per_rep", "is_core"
 PLACEMENTS = ("core", "share")
 """What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
 GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
+MOST_CONFIGURATIONS = 2000
+"""Of an application on a machine that are learned from; docs/scale.md says what those beyond would have brought."""
 
 RUNS_QUERY = f"""
     SELECT machine, {", ".join(CONFIGURATION)}, coalesce(gpus, 0) AS gpus, wall_seconds,
@@ -88,7 +91,8 @@ def fleet_samples(tables: FleetTables) -> PairedSamples:
     benchmark = benchmark_samples(tables.kernels)
     machines = list(benchmark.machines)
     runs = _as_programs_see_it(tables.runs, machines)
-    configurations = _paired_configurations(runs)
+    paired = _paired_configurations(runs)
+    configurations = _some_of_each(runs, paired)
     log_seconds, counters = _application_part(runs, machines, configurations)
     assert benchmark.benchmark_settings is not None
     samples = replace(
@@ -100,7 +104,10 @@ def fleet_samples(tables: FleetTables) -> PairedSamples:
         log_seconds=np.concatenate([log_seconds, benchmark.log_seconds], axis=1),
         benchmark_settings=np.concatenate([np.full(len(configurations), ""), benchmark.benchmark_settings]),
         benchmark_only=np.asarray(np.isnan(log_seconds).all(axis=1)),
-        notes=tuple(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
+        notes=(
+            *(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
+            *_left_out(len(configurations), len(paired)),
+        ),
     )
     specs = _specifications(tables.specs, machines)
     try:
@@ -202,6 +209,24 @@ def _paired_configurations(runs: pd.DataFrame) -> pd.MultiIndex:
     index = counts[counts >= 2].index
     assert isinstance(index, pd.MultiIndex)
     return index
+
+
+def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex) -> pd.MultiIndex:
+    """At most `MOST_CONFIGURATIONS` of each application on each machine.
+
+    They are drawn by a digest of their names: machines that ran the same draw the same, and a machine with few runs
+    keeps all of them, with what they took elsewhere.
+    """
+    position = paired.get_indexer(pd.MultiIndex.from_frame(runs[list(CONFIGURATION)]))
+    drawn = np.array([crc32(configuration_name(key).encode()) for key in paired])
+    rows = runs.loc[position >= 0, ["machine", "app"]].assign(position=position[position >= 0])
+    place = rows.assign(drawn=drawn[rows["position"]]).groupby(["machine", "app"])["drawn"].rank("first")
+    return paired[np.unique(rows["position"][place <= MOST_CONFIGURATIONS])]
+
+
+def _left_out(kept: int, count: int) -> list[str]:
+    limit = f"at most {MOST_CONFIGURATIONS} of an application on a machine"
+    return [f"{count - kept} of {count} configurations are left out: {limit}"] if kept < count else []
 
 
 def _application_part(runs: pd.DataFrame, machines: list[str], configurations: pd.MultiIndex) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ from perf_assets.features.paired import Examples, PairedSamples
 
 Unseen = Literal["application", "machine"]
 """What is new when a prediction is made."""
+MOST_TESTED = 50_000
+"""Examples of a fold that a choice is made on: more of them hardly change its error."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,18 @@ class Fold:
 
     held_out: str
     unseen: Unseen
-    train: PairedSamples
     test: Examples
+    hide: Callable[[], PairedSamples]
+
+    @property
+    def train(self) -> PairedSamples:
+        """What can be learned from; made anew every time, as those of all folds together may not fit into memory."""
+        return self.hide()
+
+    @property
+    def some_of_test(self) -> Examples:
+        """Those that a choice between methods is made on."""
+        return self.test.at_most(MOST_TESTED, 0)
 
 
 def leave_one_application_out(samples: PairedSamples) -> Iterator[Fold]:
@@ -33,7 +46,8 @@ def leave_one_application_out(samples: PairedSamples) -> Iterator[Fold]:
         )
     examples = samples.examples()
     for app in apps:
-        yield Fold(app, "application", samples.hide_application(app), examples.where(samples.apps[examples.row] == app))
+        test = examples.where(samples.apps[examples.row] == app)
+        yield Fold(app, "application", test, partial(samples.hide_application, app))
 
 
 def leave_one_machine_out(samples: PairedSamples) -> Iterator[Fold]:
@@ -46,7 +60,8 @@ def leave_one_machine_out(samples: PairedSamples) -> Iterator[Fold]:
     for name in names:
         test = examples.where((of_machine[examples.target] == name) & (of_machine[examples.source] != name))
         if len(test):
-            yield Fold(name, "machine", samples.hide_machine(int(np.flatnonzero(of_machine == name)[0])), test)
+            machine = int(np.flatnonzero(of_machine == name)[0])
+            yield Fold(name, "machine", test, partial(samples.hide_machine, machine))
 
 
 PROTOCOLS: dict[str, Callable[[PairedSamples], Iterator[Fold]]] = {

@@ -35,11 +35,12 @@ def choose_options(
     errors = np.empty((len(folds), len(every)))
     for position, fold in enumerate(folds):
         progress(f"AMM options without {fold.held_out}: {position + 1} of {len(folds)}")
-        trained, counters = fit_published_amm(fold.train, seed), Counters(fit_scaler(fold.train))
+        train, test = fold.train, fold.some_of_test
+        trained, counters = fit_published_amm(train, seed), Counters(fit_scaler(train))
         for column, options in enumerate(every):
-            parts: dict[str, Part] = {"counters": counters, "published_amm": trained.with_options(options, fold.train)}
-            model = DescribedTrees.fit(fold.train, parts, "xgboost", seed, _EXAMPLES)
-            found = model.predict(samples, fold.test) - samples.log_relative_time(fold.test)
+            parts: dict[str, Part] = {"counters": counters, "published_amm": trained.with_options(options, train)}
+            model = DescribedTrees.fit(train, parts, "xgboost", seed, _EXAMPLES)
+            found = model.predict(samples, test) - samples.log_relative_time(test)
             errors[position, column] = np.sqrt(np.mean(found**2))
     mean = errors.mean(axis=0)
     table = pd.DataFrame(

@@ -72,11 +72,11 @@ def held_out_predictions(
         return []
     return [
         HeldOut(
-            np.stack([fit(name, fold.train).predict(samples, fold.test) for name in names]),
-            samples.log_relative_time(fold.test),
-            distance(samples, fold.test),
+            np.stack([fit(name, train).predict(samples, test) for name in names]),
+            samples.log_relative_time(test),
+            distance(samples, test),
         )
-        for fold in folds
+        for train, test in ((fold.train, fold.some_of_test) for fold in folds)
     ]
 
 

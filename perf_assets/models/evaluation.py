@@ -39,8 +39,9 @@ def _run_protocol(
         workshop = Workshop(seed)
         of_seed: dict[str, list[_Scores]] = {name: [] for name in methods}
         for fold in folds:
+            train = fold.train
             for name in methods:
-                predictor = workshop.fit(name, fold.train, fold.unseen)
+                predictor = workshop.fit(name, train, fold.unseen)
                 of_seed[name].append(mean_over_pairs(samples, fold.test, predictor.predict(samples, fold.test)))
             shown = ", ".join(f"{name} {of_seed[name][-1]['mape_ratio']:.1%}" for name in methods)
             progress(f"{protocol} without {fold.held_out}, seed {seed}: {shown}")

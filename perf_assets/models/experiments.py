@@ -4,7 +4,7 @@ Every method is fitted anew in every fold, with its scaler and its encoder. Meth
 are fitted once. Folds are computed side by side, where the profile says.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,15 +126,18 @@ def _do(samples: PairedSamples, work: _Work) -> Rows:
     return [
         {**row, "protocol": work.protocol, "seed": work.seed}
         for fold in work.folds
-        for name in work.methods
-        for row in _score(samples, folds[fold], name, workshop)
+        for row in _score(samples, folds[fold], work.methods, workshop)
     ]
 
 
-def _score(samples: PairedSamples, fold: Fold, name: str, workshop: Workshop) -> Iterator[dict[str, str | float | int]]:
-    predicted = workshop.fit(name, fold.train, fold.unseen).predict(samples, fold.test)
-    for score in scenario_scores(samples, fold.test, predicted):
-        yield {"method": name, "held_out": fold.held_out, **score}
+def _score(
+    samples: PairedSamples, fold: Fold, methods: Sequence[str], workshop: Workshop
+) -> Iterator[dict[str, str | float | int]]:
+    train = fold.train
+    for name in methods:
+        predicted = workshop.fit(name, train, fold.unseen).predict(samples, fold.test)
+        for score in scenario_scores(samples, fold.test, predicted):
+            yield {"method": name, "held_out": fold.held_out, **score}
 
 
 def _by_experiment(scores: pd.DataFrame) -> pd.DataFrame:

@@ -19,8 +19,8 @@ from perf_assets.models.paired_adaptation import PairedModel
 
 _MEAN_OVER_SPREAD = float(np.sqrt(2 / np.pi))
 """Mean absolute deviation of a normal distribution over its standard deviation."""
-_MOST_POPULATION = 2000
-"""Runs that stand for the whole population, if there are more."""
+_MOST = 2000
+"""Runs that stand for the whole population, and for all candidates, if there are more: memory grows as their square."""
 _SECONDS_AN_HOUR = 3600.0
 
 
@@ -54,8 +54,9 @@ def plan(
     configurations that ran on the source.
     """
     done = np.isin([samples.configurations[row] for row in candidates], model.shots)
-    prices = None if cost is None else _checked_prices(cost, candidates)[~done]
-    candidates = candidates[~done]
+    left = _some(np.flatnonzero(~done))
+    prices = None if cost is None else _checked_prices(cost, candidates)[left]
+    candidates = candidates[left]
     wanted = _population(model, samples) if population is None else population
     _check(model, samples, candidates, wanted, budget)
     careful = replace(model, processes=[without_profile(process) for process in model.processes])
@@ -93,10 +94,11 @@ def node_hours(model: PairedModel, samples: PairedSamples, rows: Indices, nodes:
 
 
 def _population(model: PairedModel, samples: PairedSamples) -> Indices:
-    rows = np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark)
-    if len(rows) <= _MOST_POPULATION:
-        return rows
-    return np.sort(np.random.default_rng(0).permutation(rows)[:_MOST_POPULATION])
+    return _some(np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark))
+
+
+def _some(rows: Indices) -> Indices:
+    return rows if len(rows) <= _MOST else np.sort(np.random.default_rng(0).permutation(rows)[:_MOST])
 
 
 def _checked_prices(cost: Floats, candidates: Indices) -> Floats:

@@ -110,9 +110,9 @@ class _Piece:
 
 def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
-    workshop = Workshop(piece.seed, piece.amm_options)
-    found = [workshop.fit(name, fold.train, fold.unseen).predict(samples, fold.test) for name in piece.names]
-    return HeldOut(np.stack(found), samples.log_relative_time(fold.test), distance(samples, fold.test))
+    workshop, train, test = Workshop(piece.seed, piece.amm_options), fold.train, fold.some_of_test
+    found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
+    return HeldOut(np.stack(found), samples.log_relative_time(test), distance(samples, test))
 
 
 def _only(fold: HeldOut, positions: Sequence[int]) -> HeldOut:

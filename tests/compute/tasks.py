@@ -1,6 +1,7 @@
 """Tasks that workers import, and profiles that say where they run."""
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Mapping
@@ -50,6 +51,14 @@ def failing(folder: Path, number: int) -> int:
         (folder / f"tried-{time.monotonic_ns()}").touch()
         raise ValueError("two is refused")
     return number
+
+
+def new_pages(size: int, count: int) -> int:
+    """Pages that the system had to give for so many arrays of so many numbers, made one after the other."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(count):
+        np.ones(size)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def nested(scale: float, number: int) -> list[tuple[int, tuple[float, int, int]]]:

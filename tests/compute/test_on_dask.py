@@ -2,11 +2,13 @@
 
 import itertools
 import os
+import resource
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import pytest
 from distributed import LocalCluster
@@ -24,7 +26,7 @@ from perf_assets.scheduling.synthetic import synthetic_trace
 from perf_assets.storage.ingest import Prepared, ingest_machine
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.unfinished import Unfinished
-from tests.compute.tasks import LOCAL, drawn, failing, killing, nested, noted, write_profile
+from tests.compute.tasks import LOCAL, drawn, failing, killing, nested, new_pages, noted, write_profile
 from tests.defs.conftest import land_perf_stat, spoil
 from tests.models.fleets import fleet as small_fleet
 from tests.scheduling.test_fleet_jobs import PROBLEMS
@@ -50,6 +52,14 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on in this process alone."""
     monkeypatch.setenv(VARIABLE, "laptop")
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
+
+
+@pytest.mark.usefixtures("on_cluster")
+def test_workers_use_freed_memory_again() -> None:
+    """As this process does; Dask's setting made every array of new pages."""
+    size, count = 2**17, 200
+    ((_, pages),) = side_by_side(new_pages, size, [count])
+    assert pages < 0.2 * count * size * np.dtype(float).itemsize / resource.getpagesize()
 
 
 @pytest.mark.usefixtures("on_cluster")

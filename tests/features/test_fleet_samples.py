@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.features import fleet_samples as module
 from perf_assets.features.fleet_samples import (
     KERNEL_COLUMNS,
     RUN_COLUMNS,
@@ -80,3 +81,28 @@ def test_without_rajaperf_nothing_describes_machines() -> None:
     tables = fleet_tables()
     with pytest.raises(BadInputError, match="no RAJAPerf run"):
         benchmark_samples(tables.kernels.iloc[:0])
+
+
+def test_of_many_configurations_some_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ones on all machines; a machine that ran few keeps those, with what they took elsewhere."""
+    tables = fleet_tables()
+    whole = fleet_samples(tables)
+    of_ash = tables.runs[(tables.runs["machine"] == "ash") & (tables.runs["app"] == "Kripke")]
+    few = tables.runs.drop(index=of_ash.index[2:])
+    monkeypatch.setattr(module, "MOST_CONFIGURATIONS", 2)
+    samples = fleet_samples(replace(tables, runs=few))
+    ran = np.isfinite(samples.log_seconds)
+    kept = {name: ran[m] & ~samples.is_benchmark for m, name in enumerate(samples.machines)}
+    assert kept["ash"][samples.apps == "Kripke"].sum() == 2
+    drawn = [kept[name] & (samples.apps == "Laghos") for name in ("ash", "birch", "cedar")]
+    assert [mask.sum() for mask in drawn] == [2, 2, 2]
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[0] == drawn[2]).all()
+    count, every = (int((~found.is_benchmark).sum()) for found in (samples, whole))
+    assert samples.notes == (
+        f"{every - count} of {every} configurations are left out: at most 2 of an application on a machine",
+    )
+    columns = [whole.configurations.index(name) for name in samples.configurations]
+    birch = whole.machines.index("birch")
+    assert np.array_equal(samples.counters[birch], whole.counters[birch, columns], equal_nan=True)
+    assert whole.notes == ()

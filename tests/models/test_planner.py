@@ -7,6 +7,7 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Indices, PairedSamples
+from perf_assets.models import planner
 from perf_assets.models.additive_gp import describe, restore, without_profile
 from perf_assets.models.paired_adaptation import PairedModel, fit_correction
 from perf_assets.models.planner import node_hours, plan
@@ -74,3 +75,14 @@ def test_what_cannot_be_planned_is_refused(samples: PairedSamples, candidates: I
     elsewhere = samples.hide_machine(SOURCE)
     with pytest.raises(BadInputError, match="did not run on a"):
         plan(model, elsewhere, candidates, budget=1, population=candidates)
+
+
+def test_of_many_candidates_some_are_looked_at(
+    samples: PairedSamples, candidates: Indices, model: PairedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = np.arange(1.0, len(candidates) + 1)
+    price_of = dict(zip(candidates.tolist(), prices.tolist(), strict=True))
+    monkeypatch.setattr(planner, "_MOST", 5)
+    found = plan(model, samples, candidates, budget=len(candidates), cost=prices)
+    assert len(found) == 5
+    assert [run.node_hours for run in found] == [price_of[run.row] for run in found]
