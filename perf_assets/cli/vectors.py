@@ -2,6 +2,7 @@
 
 import click
 
+from perf_assets.cli.lake import choose_machines
 from perf_assets.cli.options import json_option, reference_option
 from perf_assets.cli.output import print_json, print_table, say, say_stage
 from perf_assets.core.errors import BadInputError
@@ -33,7 +34,8 @@ def command(context: click.Context, reference: str, seed: int, seeds: int, added
 
     if added is not None:
         _check_alone(context)
-        add_to_vectors(added, say_stage)
+        (machine,) = choose_machines(Lake.default(), (added,))
+        add_to_vectors(machine, say_stage)
     else:
         make_vectors(reference, seed, seeds, say_stage)
     version = versions(NAME)[ALIAS]

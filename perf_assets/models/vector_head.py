@@ -43,8 +43,8 @@ class Head:
         """
         levelled = _levelled(known)
         target = log_ratio + levelled[np.arange(len(source)), source]
-        names, group = np.unique(configurations, return_inverse=True)
-        count = len(names)
+        group = np.unique(configurations, return_inverse=True)[1]
+        count = len(np.unique(group))
         if count < LEAST_SHOTS:
             raise BadInputError(f"there are {count} configurations to learn from, and {LEAST_SHOTS} are needed")
         machines = levelled.shape[1]
@@ -97,8 +97,7 @@ class _Row:
     def of(cls, slopes: Floats, known: Floats, target: Floats, group: Indices) -> "_Row":
         """With given slopes: only the offset is fitted."""
         residual = target - known @ slopes
-        counts = np.bincount(group)
-        means = np.bincount(group, residual) / counts
+        means = np.bincount(group, residual) / np.bincount(group)
         without = (means.sum() - means) / (len(means) - 1)
         return cls(slopes, float(means.mean()), residual - without[group])
 

@@ -87,3 +87,10 @@ def test_options_of_training_do_not_go_with_a_machine_that_joins() -> None:
         done = CliRunner().invoke(cli, ["vectors", "--add", "dane", *option])
         assert isinstance(done.exception, BadInputError)
         assert "--add takes the model in use as it is" in str(done.exception)
+
+
+def test_a_machine_that_is_not_there_does_not_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
+    for machine in ("", "nowhere"):
+        done = CliRunner().invoke(cli, ["vectors", "--add", machine])
+        assert isinstance(done.exception, BadInputError)
