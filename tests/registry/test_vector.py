@@ -50,6 +50,6 @@ def test_it_is_registered_and_answers(samples: VectorSamples, tmp_path: Path, mo
     first = samples.machines[0]
     named = served.predict(asked, params={"relative_to": first})
     assert named.loc[named["machine"] == first, "relative_time"].tolist() == pytest.approx([1.0, 1.0])
-    with pytest.raises(BadInputError, match="not one of this model's"):
+    with pytest.raises(BadInputError, match="are not known to this model, only those on"):
         served.predict(asked.assign(source_machine="nowhere"))
     assert np.isfinite(pd.to_numeric(found["relative_time"])).all()

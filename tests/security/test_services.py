@@ -117,7 +117,7 @@ def test_pages_listen_on_this_machine_only_and_no_argument_is_a_secret(
     started: list[tuple[list[str], dict[str, str]]] = []
     monkeypatch.setattr(runs, "open_instance", lambda: None)
     monkeypatch.setattr(dead_runs, "end_dead_runs", lambda instance: None)
-    monkeypatch.setattr(up, "Service", lambda name, command, log, env, ready: started.append((command, env)))
+    monkeypatch.setattr(up, "Service", lambda name, command, log, env, *_: started.append((command, env)))
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", STORE)
     up._start_all(tmp_path, 1, 2)
