@@ -13,7 +13,7 @@ are landed and ingested beside: what one profile more costs. From these constant
 and a million profiles of 100 machines.
 
 Last line: one JSON object. Goals from scale 10 to 100: time at most 11 times, peak memory at most 2 times. Takes some
-40 minutes on two quiet cores (an estimate from its parts), and 3 GB of disk.
+25 minutes on two quiet cores, and 3 GB of disk.
 """
 
 import argparse
