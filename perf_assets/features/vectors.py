@@ -50,6 +50,12 @@ class VectorSamples:
         """Samples x machines: logarithm of the times of the sample's configuration."""
         return self.log_seconds[self.row]
 
+    @property
+    def counters(self) -> Floats:
+        """Samples x counters of the models of pairs."""
+        position = self._paired_rows()
+        return np.asarray(self.paired.counters[self.views[self.row, self.source], position[self.row]])
+
     def at(self, configurations: Mask) -> "VectorSamples":
         """Samples of some configurations; all others cannot be seen, not even by models of pairs."""
         kept = configurations[self.row]
@@ -99,14 +105,18 @@ class VectorSamples:
 
     def pair_examples(self) -> Examples:
         """Every sample for every machine, as questions to models of pairs, sample by sample."""
-        position = {name: row for row, name in enumerate(self.paired.configurations)}
-        rows = np.array([position[name] for name in self.configurations], np.intp)
+        rows = self._paired_rows()
         count = len(self.machines)
         return Examples(
             np.repeat(self.views[self.row, self.source], count),
             self.views[self.row].reshape(-1),
             np.repeat(rows[self.row], count),
         )
+
+    def _paired_rows(self) -> Indices:
+        """Of each configuration its place in `paired`."""
+        position = {name: row for row, name in enumerate(self.paired.configurations)}
+        return np.array([position[name] for name in self.configurations], np.intp)
 
 
 def centred(log_seconds: Floats) -> Floats:

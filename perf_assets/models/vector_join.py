@@ -46,13 +46,11 @@ def _shots(model: VectorModel, samples: VectorSamples, machine: str) -> VectorSa
 
 def _runs(samples: VectorSamples) -> Runs:
     """Samples as questions."""
-    first = slice(None, None, len(samples.machines))
-    examples = samples.pair_examples()
     is_host = np.char.endswith(np.array(samples.paired.machines), HOST)
     return Runs(
         np.array(samples.machines)[samples.source].tolist(),
         samples.apps[samples.row].tolist(),
         np.asarray(~is_host[samples.views[samples.row]].any(axis=1)),
         samples.features,
-        samples.paired.counters[examples.source[first], examples.row[first]],
+        samples.counters,
     )

@@ -93,10 +93,7 @@ def example_questions(samples: VectorSamples, count: int = 3) -> pd.DataFrame:
     chosen = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
     part = samples.where(chosen)
     features = pd.DataFrame(part.features, columns=list(part.feature_names))
-    examples = part.pair_examples()
-    first = slice(None, None, len(samples.machines))
-    counters = samples.paired.counters[examples.source[first], examples.row[first]]
-    other = pd.DataFrame(counters, columns=list(samples.paired.counter_names))
+    other = pd.DataFrame(part.counters, columns=list(samples.paired.counter_names))
     both = features.join(other[[name for name in RUN_COLUMNS if name not in features]])
     return both.assign(
         source_machine=np.array(samples.machines)[part.source],
