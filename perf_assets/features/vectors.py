@@ -134,6 +134,11 @@ def centred(log_seconds: Floats) -> Floats:
     return np.asarray(log_seconds - level)
 
 
+def levelled(logs: Floats) -> Floats:
+    """Less the mean of each row over the machines that are known."""
+    return np.asarray(logs - np.nanmean(logs, axis=1, keepdims=True))
+
+
 def relative(log_seconds: Floats, reference: str, machines: tuple[str, ...]) -> Floats:
     """Times relative to the slowest (`max`), the fastest (`min`) or a named machine, among those that are not NaN."""
     if reference == SLOWEST:

@@ -10,7 +10,7 @@ import numpy as np
 
 from perf_assets.features.folds import Unseen
 from perf_assets.features.paired import Floats, Mask
-from perf_assets.features.vectors import SLOWEST, VectorSamples, relative
+from perf_assets.features.vectors import SLOWEST, VectorSamples, levelled, relative
 from perf_assets.models import archive
 from perf_assets.models.vector_methods import (
     COMPONENTS,
@@ -98,7 +98,7 @@ class VectorBlend:
     def probability(self, ranked: Floats, asked: Mask) -> Floats:
         """Share of right orders among the held-out rows whose order was about as clear."""
         known = self.held_out
-        errors = _level(known.log_seconds) - _level(known.orders)
+        errors = levelled(known.log_seconds) - levelled(known.orders)
         squares = (errors[:, :, None] - errors[:, None, :]) ** 2
         known_pairs = np.maximum(np.isfinite(squares).sum(axis=0), 1)
         spread = np.sqrt(np.nansum(squares, axis=0) / known_pairs) + _LEAST_SPREAD
@@ -248,12 +248,7 @@ def _inner_folds(
 
 
 def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    return np.asarray(sum(weight * _level(found[name]) for name, weight in weights.items()))
-
-
-def _level(logs: Floats) -> Floats:
-    """Less the mean over the machines that are known."""
-    return np.asarray(logs - np.nanmean(logs, axis=1, keepdims=True))
+    return np.asarray(sum(weight * levelled(found[name]) for name, weight in weights.items()))
 
 
 def _quantile(errors: Floats, level: float) -> float:

@@ -9,7 +9,7 @@ import pandas as pd
 from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Indices
-from perf_assets.features.vectors import VectorSamples, by_sample
+from perf_assets.features.vectors import VectorSamples, by_sample, levelled
 from perf_assets.models.vae_dnn import VaeDnn
 from perf_assets.models.vector_head import Head
 from perf_assets.models.vector_methods import tree_columns
@@ -90,6 +90,6 @@ def _predictions(
 
 def _known(net: VaeDnn, samples: VectorSamples, machine: int) -> tuple[Floats, Indices, Floats]:
     """Predicted log times on the other machines less their mean; where among them each run was measured; that time."""
-    found, source = np.delete(net.predict(samples), machine, axis=1), samples.source - (samples.source > machine)
-    found -= found.mean(axis=1, keepdims=True)
+    found, source = levelled(np.delete(net.predict(samples), machine, axis=1)), samples.source
+    source = source - (source > machine)
     return found, source, found[np.arange(len(samples)), source]

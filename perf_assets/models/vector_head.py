@@ -16,6 +16,7 @@ from scipy.stats import t as student
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, Mask
+from perf_assets.features.vectors import levelled
 
 LEAST_SHOTS = 3
 _LEAST_ERROR = 1e-9
@@ -41,15 +42,15 @@ class Head:
         `known` are predicted log times (shots x known machines), `log_ratio` is the true log time on the new machine
         less that on the machine of the run, whose column is `source`; shots of one configuration are left out together.
         """
-        levelled = _levelled(known)
-        target = log_ratio + levelled[np.arange(len(source)), source]
+        level_free = levelled(known)
+        target = log_ratio + level_free[np.arange(len(source)), source]
         group = np.unique(configurations, return_inverse=True)[1]
         count = len(np.unique(group))
         if count < LEAST_SHOTS:
             raise BadInputError(f"there are {count} configurations to learn from, and {LEAST_SHOTS} are needed")
-        machines = levelled.shape[1]
-        rows = [_Row.of(slopes, levelled, target, group) for slopes in (*np.eye(machines), np.zeros(machines))]
-        rows.append(min((_ridge(levelled, target, group, penalty) for penalty in _PENALTIES), key=_error))
+        machines = level_free.shape[1]
+        rows = [_Row.of(slopes, level_free, target, group) for slopes in (*np.eye(machines), np.zeros(machines))]
+        rows.append(min((_ridge(level_free, target, group, penalty) for penalty in _PENALTIES), key=_error))
         shares = softmax(-0.5 * count * np.log([_error(row) + _LEAST_ERROR for row in rows]))
         spread = float(np.sqrt(np.mean((shares @ [row.left_out for row in rows]) ** 2)))
         offset = float(shares @ [row.offset for row in rows])
@@ -57,7 +58,7 @@ class Head:
 
     def predict(self, known: Floats) -> Floats:
         """Log times on the new machine, on the level of `known`."""
-        return np.asarray(_levelled(known) @ self.weights + self.offset + known.mean(axis=1))
+        return np.asarray(levelled(known) @ self.weights + self.offset + known.mean(axis=1))
 
     def stays(self, known: Floats) -> Floats:
         """Of each row, the probability that the new machine is between its neighbours in the order."""
@@ -123,7 +124,3 @@ def _ridge(known: Floats, target: Floats, group: Indices, penalty: float) -> _Ro
 
 def _error(row: _Row) -> float:
     return float(np.mean(row.left_out**2))
-
-
-def _levelled(known: Floats) -> Floats:
-    return np.asarray(known - known.mean(axis=1, keepdims=True))
