@@ -17,7 +17,7 @@ from pandas.api.types import is_numeric_dtype
 
 from perf_assets.core.catalogue import Catalogue, plain_name
 from perf_assets.core.errors import BadInputError, listed
-from perf_assets.features.paired import Floats, Indices, Mask
+from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.scaling import Scaler, signed_log
 
 _CONSTANT = 1e-6

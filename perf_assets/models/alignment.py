@@ -159,9 +159,10 @@ class Aligned:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays by name."""
         arrays: dict[str, NDArray[Any]] = {"weights": self.weights}
-        for kind, items in (("source", self._sources()), ("part", self.parts)):
-            for position, item in enumerate(items):
-                arrays |= {f"{kind}{position}.{name}": array for name, array in item.arrays().items()}
+        for position, source in enumerate(self._sources()):
+            arrays |= {f"source{position}.{name}": array for name, array in source.arrays().items()}
+        for position, part in enumerate(self.parts):
+            arrays |= {f"part{position}.{name}": array for name, array in part.arrays().items()}
         return arrays
 
     @classmethod

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
 from perf_assets.features.paired import Floats, Indices, Mask
 
@@ -37,15 +38,20 @@ _NOISES = np.logspace(-4, 1, 16)
 """Variance of the noise relative to that of the process."""
 _USUAL_NOISE, _NOISE_FACTOR = 0.03, 9.0
 """The noise is expected at 3% of the variance, within a factor of nine: a handful of rows is not interpolated."""
-_TARGET_ONLY_PRIOR = 0.5
-"""Probability, before any row is seen, that the sources are of no use."""
 _MANY = 250
 """Rows above which members are weighed on so many of them, and only the likely ones are fitted to all."""
 _LIKELY, _NEGLIGIBLE = 1e-2, 1e-6
-_TINY = 1e-12
+_TINY, _CONSTANT = 1e-12, 1e-9
 
 TARGET_ONLY, SOURCE_METRIC, SOURCE_FUNCTIONS = "target_only", "source_metric", "source_functions"
 """What a member looks at: the target's own features; these weighted as on the sources; functions of the sources."""
+
+
+class AverageSettings(BaseModel, frozen=True):
+    """What is believed before any row is seen."""
+
+    target_only_prior: float = Field(default=0.5, gt=0, lt=1)
+    """Probability that the sources are of no use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +109,7 @@ class AveragedGp:
     """Leave-one-out predictions of the members of each kind alone."""
 
     @classmethod
-    def fit(cls, inputs: Inputs, target: Floats) -> "AveragedGp":
+    def fit(cls, inputs: Inputs, target: Floats, settings: AverageSettings | None = None) -> "AveragedGp":
         """Weigh all members by the evidence of the rows' target (2 rows or more)."""
         chosen = np.arange(len(target))
         if len(target) > _MANY:
@@ -111,7 +117,9 @@ class AveragedGp:
         kernels = _Kernels.of(inputs.at(chosen))
         fits = list(_fit_grid(kernels, target[chosen]))
         members = [member for fit in fits for member in fit.members]
-        log_weights = np.concatenate([fit.evidence for fit in fits]) + _log_prior(members)
+        log_weights = np.concatenate([fit.evidence for fit in fits]) + _log_prior(
+            members, settings or AverageSettings()
+        )
         if len(chosen) < len(target):
             weights = _normalised(log_weights)
             likely = np.flatnonzero(weights >= min(_LIKELY, weights.max()))
@@ -125,9 +133,11 @@ class AveragedGp:
         cls, kernels: "_Kernels", target: Floats, members: Sequence[Member], fits: "_Fits", log_weights: Floats
     ) -> "AveragedGp":
         weights = _normalised(log_weights)
+        weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
+        weights /= weights.sum()
         level, slope = 0.0, 0.0
         coefficients: dict[str, Floats] = {}
-        for i in np.flatnonzero(weights > _NEGLIGIBLE):
+        for i in np.flatnonzero(weights).tolist():
             member, dual = members[i], fits.dual[i]
             explained = member.slope * kernels.mean_function + member.noise * dual
             for name, share in _parts(member):
@@ -229,7 +239,9 @@ class _Kernels:
         if inputs.functions.shape[1]:
             raw["source"] = inputs.functions @ inputs.functions.T / inputs.functions.shape[1]
             mean_function = inputs.functions.mean(axis=1)
-        scales = {k: max(float((m * centring).sum()) / max(count - 1, 1), _TINY) for k, m in raw.items()}
+        variances = {k: float((m * centring).sum()) / max(count - 1, 1) for k, m in raw.items()}
+        # A kernel in which all rows are alike says nothing, and must not be blown up.
+        scales = {k: variance if variance > _CONSTANT else np.inf for k, variance in variances.items()}
         basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0]
         matrices = {name: matrix / scales[name] for name, matrix in raw.items()}
         return cls(inputs, matrices, scales, units, basis[:, 1:], mean_function)
@@ -314,12 +326,12 @@ def _parts(member: Member) -> list[tuple[str, float]]:
     return [(name, share) for name, share in parts if share > 0]
 
 
-def _log_prior(members: Sequence[Member]) -> Floats:
-    """Half of the probability to members that look at no source, the other half to all others."""
+def _log_prior(members: Sequence[Member], settings: AverageSettings) -> Floats:
+    """Logarithm of the prior probability of each member."""
     noises = np.array([member.noise for member in members])
     logs = -0.5 * (np.log(noises / _USUAL_NOISE) / np.log(_NOISE_FACTOR)) ** 2
     is_alone = np.array([member.kind == TARGET_ONLY for member in members])
-    for chosen, mass in ((is_alone, _TARGET_ONLY_PRIOR), (~is_alone, 1 - _TARGET_ONLY_PRIOR)):
+    for chosen, mass in ((is_alone, settings.target_only_prior), (~is_alone, 1 - settings.target_only_prior)):
         if chosen.any():
             logs[chosen] += np.log(mass) - np.log(np.exp(logs[chosen]).sum())
     return np.asarray(logs)

@@ -4,9 +4,10 @@ Where source and target share features, it is measured by what the source as it 
 error, on a logarithmic scale between the floor (the source's error on its own held-out rows) and the ceiling (the error
 on the shots when their targets are shuffled). So it sees level and scale of the target, and needs no model of it.
 
-Where they share none, directions and the distribution of the target are compared. Rows are ordered by target and cut into bins of equal count; the centred bins x counters matrix of means spans, by its
-left singular vectors, how counters move along the target. Severity is the root mean square principal angle between
-source and target, over a right angle. No common counters are needed, and permuting columns changes nothing.
+Where they share none, directions and the distribution of the target are compared. Rows are ordered by target and cut
+into bins of equal count; the centred bins x counters matrix of means spans, by its left singular vectors, how counters
+move along the target. The angle is the root mean square principal angle between source and target, over a right angle.
+No common counters are needed, and permuting columns changes nothing.
 
 Few rows bias angles upwards. So they stand between a floor (source against itself, at the same number of rows) and a
 ceiling (the target's labels shuffled), and the rescaled value says where between them they lie; it is at least as
@@ -91,7 +92,14 @@ def _of_functions(expected: Floats, target: Floats, own_error: float) -> Severit
     shuffled = float(expected.var() + target.var() + (expected.mean() - target.mean()) ** 2)
     floor = min(own_error, shuffled) + _TINY
     rescaled = float(np.clip(np.log((error + _TINY) / floor) / max(np.log((shuffled + _TINY) / floor), _TINY), 0, 1))
-    return Severity(*(float(np.sqrt(e)) for e in (error, floor, shuffled)), rescaled, len(target), "functions")
+    return Severity(
+        severity=float(np.sqrt(error)),
+        floor=float(np.sqrt(floor)),
+        ceiling=float(np.sqrt(shuffled)),
+        rescaled=rescaled,
+        rows_count=len(target),
+        measure="functions",
+    )
 
 
 def _apart(source: Floats, target: Floats) -> float:

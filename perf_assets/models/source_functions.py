@@ -55,7 +55,7 @@ class SmoothFunction:
         smooth, linear, noise = (float(one) for one in variances)
         level = float(target.mean())
         kernel = _kernel(rows, rows, smooth, linear) + (noise + _JITTER) * np.eye(len(rows))
-        return cls(rows, np.linalg.solve(kernel, target - level), level, smooth, linear)
+        return cls(rows, np.asarray(np.linalg.solve(kernel, target - level), float), level, smooth, linear)
 
     def predict(self, rows: Floats) -> Floats:
         """Target of rows x features in the metric."""
@@ -119,10 +119,7 @@ class SourceGroup:
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
         return {
-            "functions": [
-                {"source": f.source, "error": f.error, **_model_description(f.model)}
-                for f in self.functions
-            ]
+            "functions": [{"source": f.source, "error": f.error, **_model_description(f.model)} for f in self.functions]
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -148,7 +145,7 @@ class SourceGroup:
         functions = []
         for i, one in enumerate(description["functions"]):
             start = f"function{i}."
-            own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+            own: dict[str, Any] = {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
             settings = {k: v for k, v in one.items() if k not in ("source", "error", "kind")}
             model = SmoothFunction(**own, **settings) if one["kind"] == "smooth" else Forest(**own, **settings)
             functions.append(SourceFunction(one["source"], one["error"], model))
@@ -267,4 +264,3 @@ def _evidence_loss(rows: Floats, wanted: Floats, weights: Floats, variances: Flo
 
 def _kernel(rows: Floats, others: Floats, smooth: float, linear: float) -> Floats:
     return np.asarray(smooth * np.exp(-0.5 * squared_distances(rows, others)) + linear * rows @ others.T)
-

@@ -21,7 +21,7 @@ from perf_assets.features.scaling import Scaler, signed_log
 from perf_assets.features.transfer_tables import encoded_rows, shot_scaler, standardised_logs
 from perf_assets.models import archive
 from perf_assets.models.alignment import Aligned
-from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
+from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.folds import folds_of
@@ -32,6 +32,8 @@ from perf_assets.models.transfer_task import TransferTask
 LEAST_SHOTS = 4
 _ENOUGH_TO_ALIGN = 30
 """Shots below which a map between features of other names cannot be read off their values."""
+_LEAST_KNOWN = 0.1
+"""Share of the variance of its own held-out rows that a source's net must explain to be aligned to."""
 _ALIGNMENT = "transport"
 _FOLDS, _FEW = 5, 20
 """Folds of what is fitted to the shots; twice as many up to `_FEW` shots."""
@@ -179,7 +181,13 @@ class Product:
 
 
 def fit_product(
-    task: TransferTask, shots: Indices, seed: int = 0, *, is_log: bool = True, extra: Sequence[Candidate] = ()
+    task: TransferTask,
+    shots: Indices,
+    seed: int = 0,
+    *,
+    is_log: bool = True,
+    extra: Sequence[Candidate] = (),
+    settings: AverageSettings | None = None,
 ) -> Product:
     """Fit the average of all candidates to the shots.
 
@@ -193,11 +201,11 @@ def fit_product(
     table = task.target
     target, counters = table.target[shots], table.counters[shots]
     scaler = shot_scaler(counters, table.is_level)
-    is_aligned = not groups and len(shots) >= _ENOUGH_TO_ALIGN
+    is_aligned = not groups and len(shots) >= _ENOUGH_TO_ALIGN and _knows_itself(task)
     learned: list[Candidate] = [*([_AlignmentCandidate(task)] if is_aligned else []), *extra]
     rows = TargetFeatures(scaler, groups).inputs(counters)
     held_out = [_held_out(candidate, shots, seed)[:, None] for candidate in learned]
-    process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target)
+    process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, settings)
     hard = transfer_severity(task, shots)
     interval = cross_conformal(process.held_out, target, hard.rescaled if hard else 1.0)
     candidates = _candidates(process, target, "+".join(one.name for one in learned))
@@ -222,6 +230,10 @@ def fit_product(
         return process.predict(Inputs(seen.spaces, np.hstack([seen.functions, *more])))
 
     return Product(candidates, predict_rows, None if outside else model, interval, hard, seconds)
+
+
+def _knows_itself(task: TransferTask) -> bool:
+    return any(source.net.held_out_error < 1 - _LEAST_KNOWN for source in task.sources)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,12 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices
-from perf_assets.models.target_baselines import TARGET_CHOICE, TARGET_ONLY, source_baselines, supervised, target_baselines
+from perf_assets.models.target_baselines import (
+    TARGET_ONLY,
+    source_baselines,
+    supervised,
+    target_baselines,
+)
 from perf_assets.models.transfer import Candidate, Predict, Product, fit_product
 from perf_assets.models.transfer_task import TransferTask
 

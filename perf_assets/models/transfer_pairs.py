@@ -78,9 +78,7 @@ def evaluate_paired_transfer(
     """
     candidate = PairedCandidate.of(samples, 0, len(samples.machines) - 1)
     if shots >= LEAST_SHOTS:
-        return evaluate_transfer(
-            task, shots, seeds, extra=[candidate], rows=rows, progress=progress
-        )
+        return evaluate_transfer(task, shots, seeds, extra=[candidate], rows=rows, progress=progress)
     scores: dict[str, dict[str, list[float]]] = {}
     seconds, per_row = [], []
     for seed in range(seeds):
