@@ -141,7 +141,7 @@ def record(family: str, task: TransferTask, label: str, seed: int) -> dict[str, 
         errors[f"product {prior}"] = float(np.mean((predicted - true) ** 2))
         coverage[str(prior)] = product.interval.coverage(predicted, true)
         severity = product.severity.rescaled if product.severity else None
-    for name, fit in target_baselines(task.target, count).items():
+    for name, fit in target_baselines(task.target).items():
         errors[name] = float(np.mean((fit(shots, seed)(test) - true) ** 2))
     if task.groups:
         errors["source"] = float(np.mean((task.expected[test].mean(axis=1) - true) ** 2))

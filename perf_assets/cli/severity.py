@@ -7,6 +7,7 @@ import click
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.cli.tables import check_pattern, read_table
+from perf_assets.core.errors import BadInputError
 
 
 @click.command()
@@ -26,15 +27,21 @@ def command(
     drop: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say how hard a transfer between two tables is: 0 the same relation of counters to target, 1 none in common.
+    """Say how hard a transfer between two tables is, on a scale from 0 to 1 (`rescaled`).
 
-    Beside it stand what two halves of the source give (floor) and what shuffled labels give (ceiling).
+    0: the source, taken as it is, predicts the target as well as rows of its own (floor). 1: as badly as it predicts
+    shuffled labels (ceiling). Without shared features, directions in which features move along the target, and the
+    distributions of the target, are compared instead (`measure`).
     """
     for pattern in drop:
         check_pattern(pattern)
 
+    import numpy as np
+
+    from perf_assets.core.catalogue import load_catalogue
     from perf_assets.features.transfer_tables import transfer_table
-    from perf_assets.models.severity import severity
+    from perf_assets.models.severity import transfer_severity
+    from perf_assets.models.transfer_task import TransferTask
 
     theirs = transfer_table(
         source.stem, read_table(source), source_target_column or target_column, drop=drop, is_log=log_target
@@ -42,7 +49,9 @@ def command(
     ours = transfer_table(target.stem, read_table(target), target_column, drop=drop, is_log=log_target)
     for note in (*theirs.notes, *ours.notes):
         say(note)
-    found = severity(theirs.counters, theirs.target, ours.counters, ours.target)
+    found = transfer_severity(TransferTask.of([theirs], ours, load_catalogue()), np.arange(len(ours)))
+    if found is None:
+        raise BadInputError("severity needs at least 4 rows of the target and twice that of the source")
     if as_json:
         print_json({**vars(found), "notes": [*theirs.notes, *ours.notes]})
     else:

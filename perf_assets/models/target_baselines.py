@@ -16,7 +16,7 @@ from perf_assets.models.folds import folds_of
 from perf_assets.models.small_models import FIT_SMALL, fit_deep_trees, fit_ridge, fit_xgboost
 from perf_assets.models.source_functions import fit_smooth
 from perf_assets.models.threads import keep_torch_in_budget
-from perf_assets.models.transfer import Predict
+from perf_assets.models.transfer import AlignmentCandidate, Predict, held_out_shots
 from perf_assets.models.transfer_task import TransferTask
 
 _TUNING_STEPS = 150
@@ -24,8 +24,6 @@ _TUNING_RATE = 1e-3
 _SHOT_REPEATS = 20
 """How often a shot counts in pooled training, at most: source rows are many."""
 
-_ENOUGH = {"knn": 20, "extra_trees": 20, "xgboost": 60}
-"""Shots below which trees and nearest neighbours are worthless, and are not asked."""
 TARGET_ONLY = "target_"
 TARGET_CHOICE = "target_gp"
 """The target-only model that the product is when there are no sources."""
@@ -34,13 +32,13 @@ _FOLDS = 3
 Baseline = Callable[[Indices, int], Predict]
 
 
-def target_baselines(target: TransferTable, shots: int) -> dict[str, Baseline]:
-    """Models that look at the shots only, by name, for so many shots."""
+def target_baselines(target: TransferTable) -> dict[str, Baseline]:
+    """Models that look at the shots only, by name."""
 
     def fit(name: str) -> Baseline:
         return lambda rows, seed: _target_only(target, name, rows, seed)
 
-    return {f"{TARGET_ONLY}{name}": fit(name) for name in FIT_SMALL if shots >= _ENOUGH.get(name, 2)}
+    return {f"{TARGET_ONLY}{name}": fit(name) for name in FIT_SMALL}
 
 
 def _target_only(target: TransferTable, name: str, shots: Indices, seed: int) -> Predict:
@@ -66,7 +64,8 @@ def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str,
     found: dict[str, Baseline] = {
         "linear_probe": lambda shots, seed: _linear_probe(task, shots),
         "fine_tune": lambda shots, seed: _fine_tune(task, shots, seed),
-        "ma": lambda shots, seed: _aligned(task, shots),
+        "ma": lambda shots, seed: AlignmentCandidate(task, task.start_kinds[0]).fit(shots, seed),
+        "ma_mr": lambda shots, seed: _aligned_with_rest(task, shots, seed),
     }
     absent: dict[str, str] = {}
     if task.groups:
@@ -114,10 +113,18 @@ def _zero_shot(task: TransferTask) -> Predict:
     return lambda rows: task.expected[rows].mean(axis=1)
 
 
-def _aligned(task: TransferTask, shots: Indices) -> Predict:
-    """M_A alone, from its surest start."""
-    aligned = task.fit_alignment(task.start_kinds[0], shots)
-    return lambda rows: aligned.predict(task.target.counters[rows])
+def _aligned_with_rest(task: TransferTask, shots: Indices, seed: int) -> Predict:
+    """ModelX whole: M_A from its surest start, and a process of what it leaves on shots it was not fitted on (M_R)."""
+    candidate = AlignmentCandidate(task, task.start_kinds[0])
+    table, held_out = task.target, held_out_shots(candidate, shots, seed)
+    scaler = shot_scaler(table.counters[shots], table.is_level)
+
+    def inputs(rows: Indices, function: Floats) -> Inputs:
+        return Inputs((standardised_logs(scaler, signed_log(table.counters[rows])),), function[:, None])
+
+    process = AveragedGp.fit(inputs(shots, held_out), table.target[shots])
+    predict = candidate.fit(shots, seed)
+    return lambda rows: process.predict(inputs(rows, predict(rows)))
 
 
 def _start(task: TransferTask, shots: Indices) -> Alignment:

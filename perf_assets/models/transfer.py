@@ -35,6 +35,7 @@ _ENOUGH_TO_ALIGN = 30
 _LEAST_KNOWN = 0.1
 """Share of the variance of its own held-out rows that a source's net must explain to be aligned to."""
 _ALIGNMENT = "transport"
+"""How an alignment starts where no name is shared."""
 _FOLDS, _FEW = 5, 20
 """Folds of what is fitted to the shots; twice as many up to `_FEW` shots."""
 _BATCH = 512
@@ -202,9 +203,9 @@ def fit_product(
     target, counters = table.target[shots], table.counters[shots]
     scaler = shot_scaler(counters, table.is_level)
     is_aligned = not groups and len(shots) >= _ENOUGH_TO_ALIGN and _knows_itself(task)
-    learned: list[Candidate] = [*([_AlignmentCandidate(task)] if is_aligned else []), *extra]
+    learned: list[Candidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
     rows = TargetFeatures(scaler, groups).inputs(counters)
-    held_out = [_held_out(candidate, shots, seed)[:, None] for candidate in learned]
+    held_out = [held_out_shots(candidate, shots, seed)[:, None] for candidate in learned]
     process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, settings)
     hard = transfer_severity(task, shots)
     interval = cross_conformal(process.held_out, target, hard.rescaled if hard else 1.0)
@@ -237,18 +238,21 @@ def _knows_itself(task: TransferTask) -> bool:
 
 
 @dataclass(frozen=True)
-class _AlignmentCandidate:
-    """M_A through the sources' nets, for features that have nothing but their values in common."""
+class AlignmentCandidate:
+    """M_A through the sources' nets."""
 
     task: TransferTask
+    start: str
+    """Kind of start: what features are taken for each other before any shot is seen."""
     name: str = "alignment"
 
     def fit(self, shots: Indices, seed: int) -> Predict:
-        aligned = self.task.fit_alignment(_ALIGNMENT, shots)
+        """Fit M_A to the shots."""
+        aligned = self.task.fit_alignment(self.start, shots)
         return lambda rows: aligned.predict(self.task.target.counters[rows])
 
 
-def _held_out(candidate: Candidate, shots: Indices, seed: int) -> Floats:
+def held_out_shots(candidate: Candidate, shots: Indices, seed: int) -> Floats:
     """What a candidate says of shots that it was not fitted on."""
     found = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed):

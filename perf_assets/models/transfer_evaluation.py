@@ -111,7 +111,7 @@ def evaluate_transfer(
         skipped = [*(name for name in baselines if name != "source_zero_shot"), "oracle_100x", "oracle_all"]
         absent |= dict.fromkeys(skipped, "not asked for")
         baselines = {name: fit for name, fit in baselines.items() if name not in absent}
-    baselines |= target_baselines(task.target, shots) | {one.name: one.fit for one in extra}
+    baselines |= target_baselines(task.target) | {one.name: one.fit for one in extra}
     every = np.arange(len(task.target)) if rows is None else rows
     for seed in range(first_seed, first_seed + seeds):
         split = Split.draw(every, seed)

@@ -15,7 +15,7 @@ from perf_assets.models.transfer_evaluation import Evaluation, Progress, Split, 
 from perf_assets.models.transfer_task import TransferTask
 
 _NEED_SHOTS = (
-    *("ma", "linear_probe", "fine_tune", "source_zero_shot"),
+    *("ma", "ma_mr", "linear_probe", "fine_tune", "source_zero_shot"),
     *("target_ridge", "target_gp", "target_xgboost", "target_best", "oracle_100x", "oracle_all"),
 )
 

@@ -58,9 +58,17 @@ def test_severity_has_floor_and_ceiling(files: tuple[Path, Path]) -> None:
     done = run("severity", files, "--json")
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
-    assert 0 <= document["floor"] < document["ceiling"] <= 1
-    assert document["rescaled"] < 0.5
+    assert 0 <= document["floor"] < document["severity"] < document["ceiling"]
+    # The target is 20 times slower: a source that is taken as it is is far off.
+    assert 0.7 < document["rescaled"] < 1
+    assert document["measure"] == "functions"
     assert "rescaled" in run("severity", files).stdout
+
+
+def test_a_table_is_no_hard_transfer_to_its_own_kind(files: tuple[Path, Path], tmp_path: Path) -> None:
+    machine("again", rows=120, seed=5).rename(columns={"seconds": "duration"}).to_csv(tmp_path / "again.csv")
+    document = json.loads(run("severity", (files[0], tmp_path / "again.csv"), "--json").stdout)
+    assert document["rescaled"] < 0.3
 
 
 def test_pairs_need_no_shots(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ import pytest
 from perf_assets.features.scaling import signed_log
 from perf_assets.models.alignment import Alignment
 from perf_assets.models.alignment_starts import SourceRows, by_transport, label_conditional, matched
-from perf_assets.models.source_models import Source, fit_sources
+from perf_assets.models.source_models import Source, group_sources
 from perf_assets.models.source_net import SourceNet
 from tests.models.transfers import QUICK, table
 
 
 @pytest.fixture(scope="module")
 def source() -> Source:
-    return fit_sources([table("s", seed=1)], settings=QUICK)[0]
+    return group_sources([table("s", seed=1)], settings=QUICK)[0]
 
 
 def test_the_source_model_learns_and_is_the_same_after_storing(source: Source, tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_gradients_are_right(source: Source) -> None:
 
 def test_homogeneous_tables_share_a_model_and_others_do_not() -> None:
     tables = [table("a", rows=60), table("b", rows=60, slowness=8.0), table("x", rows=60, prefix="other")]
-    first, second = fit_sources(tables, settings=QUICK)
+    first, second = group_sources(tables, settings=QUICK)
     assert (first.name, second.name) == ("a+b", "x")
     assert len(first.rows.target) == 120
 

@@ -139,10 +139,10 @@ def test_words_follow_the_data() -> None:
 @pytest.mark.parametrize(
     ("severity", "said"),
     [
-        (Severity(0.42, 0.25, 0.85, 0.283, 200, 12), "28% of the way from floor to ceiling"),
-        (Severity(0.2, 0.25, 0.85, 0.0, 200, 12), "not above its floor"),
-        (Severity(0.9, 0.25, 0.85, 1.0, 200, 12), "not below its ceiling"),
-        (Severity(0.5, 0.5, 0.5, 0.0, 200, 12), "cannot be told"),
+        (Severity(0.42, 0.25, 0.85, 0.283, 200, "directions"), "28% of the way from floor to ceiling"),
+        (Severity(0.2, 0.25, 0.85, 0.0, 200, "directions"), "not above its floor"),
+        (Severity(0.9, 0.25, 0.85, 1.0, 200, "directions"), "not below its ceiling"),
+        (Severity(0.5, 0.5, 0.5, 0.0, 200, "directions"), "cannot be told"),
     ],
 )
 def test_severity_in_words(severity: Severity, said: str) -> None:
