@@ -12,6 +12,7 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, Mask, PairedSamples
+from perf_assets.models.additive_gp import Expectation
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.paired_adaptation import PairedModel, fit_candidates
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
@@ -92,11 +93,21 @@ class AdaptedView:
 
 
 def adapt_view(
-    samples: PairedSamples, source: int, target: int, shots: Indices, seed: int, prior: Prior | None
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shots: Indices,
+    seed: int,
+    prior: Prior | None,
+    expected: Expectation | None = None,
 ) -> AdaptedView:
-    """Fit the candidates to the shots, and choose between their average and models of the shots alone."""
+    """Fit the candidates to the shots, and choose between their average and models of the shots alone.
+
+    `expected` is what is expected of corrections of the source's time, where that is known already.
+    """
     name = samples.machines[source]
-    every = fit_candidates(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
+    priors = [prior, None] if prior and len(shots) else [prior]
+    every = fit_candidates(samples, source, target, shots, priors, expected)
     model = every.without_negligible()
     if not len(shots):
         starts_from_prior = prior is not None and prior.weights

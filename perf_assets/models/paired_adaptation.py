@@ -80,7 +80,7 @@ def fit_correction(
 
     `expected` is what is expected of corrections of the source's time; a prior knows it, and where there is none it
     is learned from known machines here (`expectation_unchanged`), which takes some tenths of a second. `only` names
-    candidates, for comparisons; by default all take part. Without shots they say the same, and there is one of each.
+    candidates, for comparisons; by default all take part. Without shots all that start from one prior say the same.
     """
     return fit_candidates(samples, source, target, shots, priors, expected, only).without_negligible()
 

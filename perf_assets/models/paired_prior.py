@@ -17,12 +17,13 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Examples, Floats, PairedSamples
 from perf_assets.models import archive
-from perf_assets.models.additive_gp import Expectation
+from perf_assets.models.additive_gp import Expectation, Spreads
 from perf_assets.models.anchored import AnchoredTrees
 from perf_assets.models.attention import BenchmarkAttention
 from perf_assets.models.bilinear import BilinearModel
 from perf_assets.models.machine_mixture import MachineMixture
 from perf_assets.models.paired_trials import (
+    UNKNOWN,
     benchmark_distance,
     blend_weights,
     half_widths,
@@ -127,12 +128,13 @@ def attention_prior(
     parts: PriorParts | None = None,
     names: Sequence[str] = COMPONENTS,
     source: int | None = None,
+    unknown: Spreads = UNKNOWN,
 ) -> Prior:
     """The prior for a target machine, fitted with the target's application runs hidden, of the named components.
 
     Weights and expectations are for runs on `source`, by default the target's reference machine; another source may
     be asked about all the same. Give the same `parts` (of the same seed) for several targets and sources of one fleet
-    to fit shared components once.
+    to fit shared components once. `unknown` is what is expected of machines before any is known.
     """
     hidden = samples.hide_machine(target)
     if not samples.is_benchmark.any():
@@ -150,16 +152,16 @@ def attention_prior(
     return Prior(
         {name: parts.fit(name, hidden) for name in weights},
         weights,
-        learn_expectation(trials, shares),
-        learn_expectation(trials, np.zeros(len(names))),
+        learn_expectation(trials, shares, unknown),
+        learn_expectation(trials, np.zeros(len(names)), unknown),
         half_widths(trials, shares),
     )
 
 
-def expectation_unchanged(samples: PairedSamples, source: int, target: int) -> Expectation:
+def expectation_unchanged(samples: PairedSamples, source: int, target: int, unknown: Spreads = UNKNOWN) -> Expectation:
     """Of corrections of the time on the source, from known machines; no benchmark is needed."""
     trials = play_trials(samples, source, target, (), _no_component)
-    return learn_expectation(trials, np.zeros(0))
+    return learn_expectation(trials, np.zeros(0), unknown)
 
 
 def reference_machine(samples: PairedSamples, target: int) -> int | None:

@@ -102,16 +102,16 @@ def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
     return choose_weights(held_out, count + 1)[0][:count]
 
 
-def learn_expectation(trials: Sequence[Trial], weights: Floats) -> Expectation:
+def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads = UNKNOWN) -> Expectation:
     """How large corrections of a blend with these weights are, and what causes them; with weights 0, of no change.
 
     Amplitudes are fitted to each trial; their geometric mean is expected of the target, and as much freedom as they
-    differ by. `UNKNOWN` counts like one more trial: a new machine may be unlike all that are known, and the more so the
+    differ by. `unknown` counts like one more trial: a new machine may be unlike all that are known, and the more so the
     fewer those are.
     """
-    unknown = Expectation.of(UNKNOWN)
-    start = replace(unknown, freedom=_WIDE * unknown.freedom)
-    logs, shares = [np.log(unknown.amplitudes)], [unknown.length_shares]
+    one_more = Expectation.of(unknown)
+    start = replace(one_more, freedom=_WIDE * one_more.freedom)
+    logs, shares = [np.log(one_more.amplitudes)], [one_more.length_shares]
     for trial in trials:
         some = np.arange(min(_LEARNED_RUNS, len(trial.true)))
         processes = fit_processes(trial.runs.at(some), (trial.true - weights @ trial.found)[some], start)
@@ -119,7 +119,7 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats) -> Expectation:
         logs.append(share @ np.log([process.amplitudes for process in processes]))
         shares.append(share)
     centre = np.mean(logs, axis=0)
-    squares = ((np.array(logs) - centre) ** 2).sum(axis=0) + unknown.freedom**2
+    squares = ((np.array(logs) - centre) ** 2).sum(axis=0) + one_more.freedom**2
     return Expectation(np.exp(centre), np.sqrt(squares / len(logs)), np.mean(shares, axis=0))
 
 
