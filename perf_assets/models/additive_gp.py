@@ -12,7 +12,7 @@ causes can be left out: with the offset alone the correction is a constant ratio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ CONSTANT_RATIO = (OFFSET, NOISE)
 """All runs take the same factor longer or shorter."""
 UNCHANGED = (NOISE,)
 """Runs take the time that is expected of them, but for noise."""
+KINDS = (UNCHANGED, CONSTANT_RATIO, EVERY_CAUSE)
+"""Kinds of corrections, by their causes."""
 _STEPS, _CLOSE, _LONGEST_STEP = 40, 1e-3, 1.5
 """Of the search for amplitudes: most steps, the step that ends it, and the longest one, in logarithms."""
 _JITTER = 1e-6
@@ -81,12 +83,14 @@ class Expectation:
     """By cause: standard deviation of the logarithm of the true amplitude around that of the expected one."""
     length_shares: Floats
     """Probability of each of `LENGTHS`, with sum 1."""
+    kind_shares: Floats
+    """Probability that a correction is of each of `KINDS`, with sum 1."""
 
     @classmethod
     def of(cls, spreads: Spreads) -> "Expectation":
-        """Where nothing but the size of errors is known: a factor of two either way, and every length as likely."""
-        count = len(LENGTHS)
-        return cls(spreads.by_cause(), np.full(len(EVERY_CAUSE), FREEDOM), np.full(count, 1 / count))
+        """Where only the size of errors is known: a factor of two either way, all lengths and kinds as likely."""
+        lengths, kinds = (np.full(count, 1 / count) for count in (len(LENGTHS), len(KINDS)))
+        return cls(spreads.by_cause(), np.full(len(EVERY_CAUSE), FREEDOM), lengths, kinds)
 
     def with_causes(self, kept: Sequence[int]) -> "Expectation":
         """What those causes that are not kept would explain is noise."""
@@ -94,11 +98,16 @@ class Expectation:
         amplitudes = self.amplitudes.copy()
         amplitudes[NOISE] = np.sqrt((self.amplitudes[[*left_out, NOISE]] ** 2).sum())
         amplitudes[left_out] = 0.0
-        return Expectation(amplitudes, self.freedom, self.length_shares)
+        return replace(self, amplitudes=amplitudes)
 
     def arrays(self) -> dict[str, Floats]:
         """By name, to be saved."""
-        return {"amplitudes": self.amplitudes, "freedom": self.freedom, "length_shares": self.length_shares}
+        return {
+            "amplitudes": self.amplitudes,
+            "freedom": self.freedom,
+            "length_shares": self.length_shares,
+            "kind_shares": self.kind_shares,
+        }
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,8 @@ class Process:
     """Of the covariance of the observed runs with noise."""
     coefficients: Floats
     evidence: float
-    """Log marginal likelihood of the residuals, integrated over the amplitudes (Laplace), plus that of the length."""
+    """Log marginal likelihood of the residuals, integrated over the amplitudes (Laplace), plus the logarithm of the
+    probability of its kind and length before."""
 
     def mean(self, runs: RunInputs) -> Floats:
         """Expected residual of other runs, in log seconds."""
@@ -179,17 +189,18 @@ class Process:
 
 
 def fit_processes(
-    runs: RunInputs, residual: Floats, expected: Spreads | Expectation, causes: Sequence[int] = EVERY_CAUSE
+    runs: RunInputs, residual: Floats, expected: Spreads | Expectation, causes: tuple[int, ...] = EVERY_CAUSE
 ) -> list[Process]:
     """One process a length, fitted to residuals (log seconds) observed at `runs`; without any, the expectation.
 
-    Where counters are not among `causes` the length does not matter, and there is one process.
+    `causes` are one of `KINDS`. Where counters are not among them the length does not matter: there is one process.
     """
     given = (Expectation.of(expected) if isinstance(expected, Spreads) else expected).with_causes(causes)
-    if not set(causes) - set(CONSTANT_RATIO):
-        return [_fit(runs, residual, given, LENGTHS[0], 1.0)]
+    share = float(given.kind_shares[KINDS.index(causes)])
+    if causes != EVERY_CAUSE:
+        return [_fit(runs, residual, given, LENGTHS[0], share)]
     lengths = zip(LENGTHS, given.length_shares.tolist(), strict=True)
-    return [_fit(runs, residual, given, length, share) for length, share in lengths if share > 0]
+    return [_fit(runs, residual, given, length, share * of_length) for length, of_length in lengths]
 
 
 def evidence_weights(processes: Sequence[Process]) -> Floats:

@@ -14,6 +14,8 @@ import numpy as np
 
 from perf_assets.features.paired import Examples, Floats, Indices, PairedSamples
 from perf_assets.models.additive_gp import (
+    EVERY_CAUSE,
+    KINDS,
     Expectation,
     RunInputs,
     Spreads,
@@ -111,16 +113,22 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads
     """
     one_more = Expectation.of(unknown)
     start = replace(one_more, freedom=_WIDE * one_more.freedom)
-    logs, shares = [np.log(one_more.amplitudes)], [one_more.length_shares]
+    logs, lengths, kinds = [np.log(one_more.amplitudes)], [one_more.length_shares], [one_more.kind_shares]
     for trial in trials:
         some = np.arange(min(_LEARNED_RUNS, len(trial.true)))
-        processes = fit_processes(trial.runs.at(some), (trial.true - weights @ trial.found)[some], start)
-        share = evidence_weights(processes)
-        logs.append(share @ np.log([process.amplitudes for process in processes]))
-        shares.append(share)
+        runs, residual = trial.runs.at(some), (trial.true - weights @ trial.found)[some]
+        by_kind = [fit_processes(runs, residual, start, causes) for causes in KINDS]
+        shares = evidence_weights([process for processes in by_kind for process in processes])
+        ends = np.cumsum([len(processes) for processes in by_kind])[:-1]
+        kinds.append(np.array([part.sum() for part in np.split(shares, ends)]))
+        full = by_kind[KINDS.index(EVERY_CAUSE)]
+        of_length = evidence_weights(full)
+        logs.append(of_length @ np.log([process.amplitudes for process in full]))
+        lengths.append(of_length)
     centre = np.mean(logs, axis=0)
     squares = ((np.array(logs) - centre) ** 2).sum(axis=0) + one_more.freedom**2
-    return Expectation(np.exp(centre), np.sqrt(squares / len(logs)), np.mean(shares, axis=0))
+    freedom = np.sqrt(squares / len(logs))
+    return Expectation(np.exp(centre), freedom, np.mean(lengths, axis=0), np.mean(kinds, axis=0))
 
 
 def half_widths(trials: Sequence[Trial], weights: Floats) -> tuple[float, float] | None:
