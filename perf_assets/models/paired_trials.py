@@ -33,6 +33,9 @@ _LEAST_RUNS = 20
 """Runs that a trial needs to tell anything."""
 _MOST_RUNS, _LEARNED_RUNS = 200, 60
 """Runs of a trial that are predicted, and those that amplitudes are fitted to: their cost grows as the cube."""
+_MUCH_NEARER = 1.5
+"""Machines that are by this factor nearer to a playing machine than any is to the target are hidden in its trial: a
+machine without a relative is to be judged by trials without one."""
 _LEVEL = 0.9
 
 
@@ -66,12 +69,14 @@ def play_trials(
     `names` are components that `fit` fits to samples in which the playing machine is hidden; there may be none.
     """
     hidden = samples.hide_machine(target)
+    nearest = _nearest(hidden, target)
     found = []
     for playing in hidden.training_machines:
-        other = _as_unlike(hidden, source, target, int(playing))
+        visible = _without_near_relatives(hidden, int(playing), nearest)
+        other = _as_unlike(visible, source, target, int(playing))
         if other is None:
             continue
-        before = hidden.hide_machine(int(playing))
+        before = visible.hide_machine(int(playing))
         if names and not len(before.examples()):
             continue
         rows = np.random.default_rng(0).permutation(_shared(hidden, other, int(playing)))[:_MOST_RUNS]
@@ -94,8 +99,11 @@ def play_trials(
 def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
     """Weight of each of `count` components, with a sum of at most 1; the rest is the weight of "no change".
 
-    Those with the smallest mean relative error over the trials. Without trials all count the same, "no change" too.
+    Those with the smallest mean relative error over the trials. Without trials it is all "no change": a prior that no
+    machine has tried is not trusted.
     """
+    if not trials:
+        return np.zeros(count)
     # Of the blend's caution nothing is wanted: the correction by shots estimates the offset itself.
     held_out = [
         HeldOut(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
@@ -160,6 +168,22 @@ def benchmark_distance(samples: PairedSamples, source: int, target: int) -> floa
     if not len(rows):
         return 0.0
     return float(np.sqrt(np.mean((samples.log_seconds[target, rows] - samples.log_seconds[source, rows]) ** 2)))
+
+
+def _nearest(samples: PairedSamples, machine: int) -> float:
+    """Benchmark distance of a machine to the nearest one with application runs."""
+    here = samples.physical_machines
+    known = [int(m) for m in samples.training_machines if here[m] != here[machine]]
+    return min((benchmark_distance(samples, machine, m) for m in known), default=0.0)
+
+
+def _without_near_relatives(samples: PairedSamples, machine: int, nearest: float) -> PairedSamples:
+    """The samples without machines that are much nearer to this one than `nearest`."""
+    here = samples.physical_machines
+    for other in samples.training_machines:
+        if here[other] != here[machine] and _MUCH_NEARER * benchmark_distance(samples, machine, int(other)) < nearest:
+            samples = samples.hide_machine(int(other))
+    return samples
 
 
 def _as_unlike(hidden: PairedSamples, source: int, target: int, playing: int) -> int | None:
