@@ -28,12 +28,11 @@ from torch import nn
 
 from perf_assets.features.paired import Floats
 from perf_assets.features.scaling import signed_log
-from perf_assets.features.transfer_tables import TransferTable, same_counters, standardised_logs
+from perf_assets.features.transfer_tables import TransferTable, standardised_logs
 from perf_assets.models.alignment import Alignment
-from perf_assets.models.candidates import TransferTask
-from perf_assets.models.source_models import fit_sources
 from perf_assets.models.threads import keep_torch_in_budget
 from perf_assets.models.transfer import fit_product
+from perf_assets.models.transfer_task import TransferTask
 
 SHOTS, COUNTERS, ROWS, BATCH, REPEATS = 50, 200, 1000, 100_000, 5
 EPOCHS, RATE = 300, 3e-3
@@ -79,18 +78,16 @@ def main() -> None:
     """Measure and print."""
     keep_torch_in_budget()
     source, target = machine(1, 0.0, "source"), machine(2, 1.5, "target")
-    sources = fit_sources([source])
-    same = same_counters(sources[0].rows.counter_names, target.counter_names)
-    task = TransferTask(sources, target, (same,))
+    task = TransferTask.of([source], target)
     shots = np.random.default_rng(0).permutation(ROWS)[:SHOTS]
     fit_product(task, shots)
     whole, whole_cpu, align, by_adam = [], [], [], []
     for _ in range(REPEATS):
-        # A task remembers what was fitted last; a new one knows nothing yet.
         started = time.process_time()
-        product, seconds = timed(lambda: fit_product(replace(task), shots))
+        product, seconds = timed(lambda: fit_product(task, shots))
         whole.append(seconds)
         whole_cpu.append(time.process_time() - started)
+        # A task remembers the alignments that were fitted last; a new one knows nothing yet.
         fitted, seconds = timed(lambda: replace(task).fit_alignment("matched", shots))
         align.append(seconds)
     for _ in range(2):
@@ -98,7 +95,7 @@ def main() -> None:
         by_adam.append(seconds)
     own_error = float(np.mean((fitted.parts[0].predict(target.counters[shots]) - target.target[shots]) ** 2))
     assert product.model is not None
-    print(f"chosen: {product.choice.name}")
+    print(f"chosen: {product.chosen}")
     print(f"squared error of the shots: {own_error:.4g} by Gauss-Newton, {error:.4g} by Adam")
     result = {
         "adapt_seconds": statistics.median(whole),

@@ -91,7 +91,7 @@ def _unpaired(
     seeds: int,
 ) -> "tuple[Evaluation, list[str]]":
     from perf_assets.core.catalogue import load_catalogue
-    from perf_assets.features.transfer_tables import same_counters, transfer_table
+    from perf_assets.features.transfer_tables import transfer_table
 
     ours = transfer_table(target.stem, read_table(target), target_column, drop=drop, is_log=log_target)
     theirs = [
@@ -105,20 +105,17 @@ def _unpaired(
         say(note)
     count = _count(shots, len(ours))
 
-    from perf_assets.models.candidates import TransferTask
-    from perf_assets.models.source_models import fit_sources
     from perf_assets.models.transfer import LEAST_SHOTS
     from perf_assets.models.transfer_evaluation import evaluate_transfer
+    from perf_assets.models.transfer_task import TransferTask
 
     if count < LEAST_SHOTS:
         raise BadInputError(f"--shots {shots}: give at least {LEAST_SHOTS}")
     _check_half(count, len(ours))
-    fitted = fit_sources(theirs)
-    catalogue = load_catalogue()
-    same = tuple(same_counters(source.rows.counter_names, ours.counter_names, catalogue) for source in fitted)
-    for source, matches in zip(fitted, same, strict=True):
-        say(f"{source.name}: {len(matches)} of {len(ours.counter_names)} target counters are the same")
-    return evaluate_transfer(TransferTask(fitted, ours, same), count, seeds, is_log=log_target, progress=say), notes
+    task = TransferTask.of(theirs, ours, load_catalogue())
+    for source, matches in zip(task.sources, task.same, strict=True):
+        say(f"{source.name}: {len(matches)} of {len(ours.counter_names)} target features are the same")
+    return evaluate_transfer(task, count, seeds, is_log=log_target, progress=say), notes
 
 
 def _paired(

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Severity:
-    """Severity with what it must be compared with; all from 0 to 1."""
+    """Severity with what it must be compared with."""
 
     severity: float
+    """Root mean squared error of the source's functions on the shots, or angle between directions (0 to 1)."""
     floor: float
-    """Split halves of the source, one of them at the target's number of rows: what severity 0 looks like."""
+    """What severity 0 looks like: the source on rows of its own."""
     ceiling: float
-    """Source against target with shuffled labels: what no relation looks like."""
+    """What no relation looks like: the target's labels shuffled."""
     rescaled: float
     """0 at the floor, 1 at the ceiling."""
     rows_count: int
-    bins_count: int
+    measure: str
+    """`functions` where source and target share features, else `directions`."""

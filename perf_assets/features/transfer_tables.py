@@ -1,8 +1,15 @@
-"""Plain tables to what few-shot transfer needs: counters as measured, and the target to predict."""
+"""Plain tables to what few-shot transfer needs: numbers and levels of words as features, and the target to predict.
+
+A column of words with few levels (placement, solver, nesting) becomes one indicator feature per level, called
+`column=level`, with the value 1 where the row has that level and 0 elsewhere. Levels of two tables are matched by
+these names, like counters; a row with a level that a model has never seen has 0 in all of its indicators.
+"""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +17,7 @@ from pandas.api.types import is_numeric_dtype
 
 from perf_assets.core.catalogue import Catalogue, plain_name
 from perf_assets.core.errors import BadInputError, listed
-from perf_assets.features.paired import Floats, Indices, Mask
+from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.scaling import Scaler, signed_log
 
 _CONSTANT = 1e-6
@@ -19,6 +26,14 @@ CLIP = 6.0
 """Standard deviations beyond which a value says no more than "far outside"."""
 _IGNORED = 1e12
 """Spread of a counter that the shots say nothing about: whatever its value, it counts as the mean."""
+_LEVEL_SPREAD = float(np.log(2) / np.sqrt(2))
+"""Spread of every indicator, in signed logarithms: two rows with different levels of a word are as far apart as two
+rows of which one is a standard deviation above and the other one below the mean of a number."""
+_MOST_LEVELS = 32
+_ROWS_PER_LEVEL = 3
+"""A column of words with more levels, or with fewer rows per level on average, is an id, a name or free text."""
+_MOSTLY_NUMBERS = 0.9
+"""Share of the filled cells of a text column that must be numbers for the rest to count as missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +50,25 @@ class TransferTable:
     """Which rows of the frame are in here."""
     notes: tuple[str, ...] = ()
     """What a person should know about how the table was read."""
+    level_columns: Mapping[str, str] = field(default_factory=dict)
+    """Column of words by the name of its indicator; features that are not in here are numbers."""
 
     def __len__(self) -> int:
         return len(self.target)
 
-    def logs(self, rows: Indices) -> Floats:
-        """Signed logarithms of the counters of rows."""
-        return signed_log(self.counters[rows])
+    @cached_property
+    def is_level(self) -> Mask:
+        """Which features are indicators of words."""
+        return np.array([name in self.level_columns for name in self.counter_names])
 
 
 def transfer_table(
     name: str, frame: pd.DataFrame, target_column: str, *, drop: Sequence[str] = (), is_log: bool = True
 ) -> TransferTable:
-    """Numeric columns that vary are counters, but for the target and those in whose name a `drop` is found."""
+    """Features are the columns that vary, but for the target and those in whose name a `drop` is found.
+
+    Numbers are taken as they are, words with few levels as indicators; ids, file names and free text are left out.
+    """
     target = _target(name, frame, target_column)
     usable = np.isfinite(target) & ((target > 0) | (not is_log))
     notes = []
@@ -57,15 +78,38 @@ def transfer_table(
     if not usable.any():
         raise BadInputError(f"{name}: no row has {'a positive' if is_log else 'a'} value of {target_column}")
     kept = frame[usable]
-    counters, found = _counters(kept, target_column, drop)
+    if kept[target_column].nunique() == 1:
+        raise BadInputError(f"{name}: all rows have the same value of {target_column}: there is nothing to predict")
+    features, level_columns, found = _features(kept, target_column, drop)
     notes += [f"{name}: {note}" for note in found]
-    if not counters:
-        raise BadInputError(f"{name}: no numeric column beside {target_column} is left that varies")
-    values = kept[counters].to_numpy(float)
+    if not features:
+        raise BadInputError(
+            f"{name}: no column beside {target_column} is left that varies and holds numbers or words with few levels"
+        )
     seen = target[usable]
     return TransferTable(
-        name, tuple(counters), values, np.log(seen) if is_log else seen, np.asarray(usable), tuple(notes)
+        name=name,
+        counter_names=tuple(features),
+        counters=np.column_stack(list(features.values())),
+        target=np.log(seen) if is_log else seen,
+        rows=np.asarray(usable),
+        notes=tuple(notes),
+        level_columns=level_columns,
     )
+
+
+def encoded_rows(frame: pd.DataFrame, names: Sequence[str], level_columns: Mapping[str, str]) -> Floats:
+    """Rows x features of a frame, for a model of these feature names; a column that is absent is missing (NaN)."""
+    columns = []
+    for name in names:
+        source = level_columns.get(name, name)
+        if source not in frame.columns:
+            columns.append(np.full(len(frame), np.nan))
+        elif name in level_columns:
+            columns.append(_indicator(frame[source], name.removeprefix(f"{source}=")))
+        else:
+            columns.append(pd.to_numeric(frame[source], errors="coerce").to_numpy(float))
+    return np.column_stack(columns)
 
 
 def same_counters(
@@ -84,13 +128,19 @@ def same_counters(
     return same
 
 
-def shot_scaler(counters: Floats) -> Scaler:
-    """Standardisation by the shots; a counter that does not vary over them is ignored."""
+def shot_scaler(counters: Floats, is_level: Mask | None = None) -> Scaler:
+    """Standardisation by the shots; a counter that does not vary over them is ignored.
+
+    Indicators (`is_level`) have one spread in common, however often their level is among the shots.
+    """
     logs = signed_log(counters)
     count = np.maximum(np.isfinite(logs).sum(axis=0), 1)
     mean = np.nansum(logs, axis=0) / count
     spread = np.sqrt(np.nansum((logs - mean) ** 2, axis=0) / count)
-    return Scaler(mean, np.where(spread > _CONSTANT, spread, _IGNORED))
+    known = spread > _CONSTANT
+    if is_level is not None:
+        spread = np.where(is_level, _LEVEL_SPREAD, spread)
+    return Scaler(mean, np.where(known, spread, _IGNORED))
 
 
 def varies(scaler: Scaler) -> Mask:
@@ -120,23 +170,65 @@ def _target(name: str, frame: pd.DataFrame, column: str) -> Floats:
     return frame[column].to_numpy(float)
 
 
-def _counters(frame: pd.DataFrame, target: str, drop: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names of the counters, and what became of the other columns."""
-    others = [str(name) for name in frame.columns if name != target]
-    numeric = [n for n in others if is_numeric_dtype(frame[n]) and frame[n].notna().any()]
-    dropped = [n for n in others if any(re.search(pattern, n) for pattern in drop)]
-    constant = [n for n in numeric if n not in dropped and frame[n].nunique() <= 1]
-    texts = [n for n in others if n not in numeric and n not in dropped]
-    notes = [
-        f"{len(names)} columns {why}: {listed(names)}"
-        for names, why in (
-            (texts, "hold text or nothing and are ignored"),
-            (dropped, "are dropped as asked"),
-            (constant, "do not vary and are ignored"),
-        )
-        if names
-    ]
-    return [n for n in numeric if n not in dropped and n not in constant], notes
+def _features(
+    frame: pd.DataFrame, target: str, drop: Sequence[str]
+) -> tuple[dict[str, Floats], dict[str, str], list[str]]:
+    """Values by feature, the column of words by indicator, and notes on what became of the other columns."""
+    features: dict[str, Floats] = {}
+    level_columns: dict[str, str] = {}
+    left_out: dict[str, list[str]] = {why: [] for why in ("text", "dropped", "constant", "partly")}
+    for column in map(str, frame.columns):
+        if column == target:
+            continue
+        if any(re.search(pattern, column) for pattern in drop):
+            left_out["dropped"].append(column)
+            continue
+        values = _numbers(frame[column])
+        if values is None:
+            levels = _levels(frame[column])
+            if not levels:
+                left_out["text"].append(column)
+            for level in levels:
+                features[f"{column}={level}"] = _indicator(frame[column], level)
+                level_columns[f"{column}={level}"] = column
+        elif np.isfinite(values).any() and np.nanmin(values) < np.nanmax(values):
+            features[column] = values
+            if not is_numeric_dtype(frame[column]):
+                left_out["partly"].append(column)
+        else:
+            left_out["constant"].append(column)
+    whys = {
+        "text": "hold ids, free text or nothing and are ignored",
+        "dropped": "are dropped as asked",
+        "constant": "do not vary and are ignored",
+        "partly": "hold numbers with some cells of text, which count as missing",
+    }
+    notes = [f"{len(names)} columns {whys[why]}: {listed(names)}" for why, names in left_out.items() if names]
+    return features, level_columns, notes
+
+
+def _numbers(column: "pd.Series[Any]") -> Floats | None:
+    """Values of a column of numbers, infinite ones missing; None for a column of words."""
+    if is_numeric_dtype(column):
+        values = column.to_numpy(float)
+    else:
+        found = pd.to_numeric(column, errors="coerce")
+        if not column.notna().any() or found.notna().sum() < _MOSTLY_NUMBERS * column.notna().sum():
+            return None
+        values = found.to_numpy(float)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _levels(column: "pd.Series[Any]") -> list[str]:
+    """Levels of a column of words; none where they are too many, or only one."""
+    words = column.dropna().astype(str)
+    count = words.nunique()
+    is_few = 2 <= count <= _MOST_LEVELS and len(words) >= _ROWS_PER_LEVEL * count
+    return sorted(words.unique()) if is_few else []
+
+
+def _indicator(column: "pd.Series[Any]", level: str) -> Floats:
+    return np.where(column.isna(), np.nan, (column.astype(str) == level).astype(float))
 
 
 def _quantities(catalogue: Catalogue, names: Sequence[str]) -> dict[str, str]:

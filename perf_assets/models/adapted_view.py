@@ -14,10 +14,10 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, Mask, PairedSamples
 from perf_assets.models.additive_gp import Expectation
 from perf_assets.models.conformal import Interval, cross_conformal
+from perf_assets.models.folds import folds_of
 from perf_assets.models.paired_adaptation import PairedModel, fit_candidates
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
 from perf_assets.models.paired_prior import Prior
-from perf_assets.models.residual import folds_of
 from perf_assets.models.severity import severity
 from perf_assets.models.shots_only import SHOTS_ONLY, ShotsOnly
 

@@ -137,6 +137,53 @@ class Alignment:
 
 
 @dataclass(frozen=True)
+class Aligned:
+    """Source models through their alignments, weighted."""
+
+    parts: tuple[Alignment, ...]
+    weights: Floats
+
+    def predict(self, counters: Floats) -> Floats:
+        """Target of rows of target counters as measured."""
+        found = [weight * part.predict(counters) for weight, part in zip(self.weights, self.parts, strict=True)]
+        return np.asarray(np.sum(found, axis=0))
+
+    def description(self) -> dict[str, Any]:
+        """Everything that is no array; a source model that several parts go through is described once."""
+        sources = self._sources()
+        return {
+            "sources": [source.description() for source in sources],
+            "parts": [{**part.description(), "source": sources.index(part.source)} for part in self.parts],
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays by name."""
+        arrays: dict[str, NDArray[Any]] = {"weights": self.weights}
+        for position, source in enumerate(self._sources()):
+            arrays |= {f"source{position}.{name}": array for name, array in source.arrays().items()}
+        for position, part in enumerate(self.parts):
+            arrays |= {f"part{position}.{name}": array for name, array in part.arrays().items()}
+        return arrays
+
+    @classmethod
+    def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Aligned":
+        """From what `description` and `arrays` gave."""
+
+        def under(start: str) -> dict[str, NDArray[Any]]:
+            return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+        sources = [SourceNet.restore(one, under(f"source{i}.")) for i, one in enumerate(description["sources"])]
+        parts = [
+            Alignment.restore(sources[one["source"]], one, under(f"part{i}."))
+            for i, one in enumerate(description["parts"])
+        ]
+        return cls(tuple(parts), arrays["weights"])
+
+    def _sources(self) -> list[SourceNet]:
+        return list(dict.fromkeys(part.source for part in self.parts))
+
+
+@dataclass(frozen=True)
 class _Inputs:
     started: Floats
     """Shots x source counters: where the start puts them."""

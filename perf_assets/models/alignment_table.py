@@ -8,8 +8,9 @@ import yaml
 
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.features.paired import Floats, Indices
-from perf_assets.models.candidates import TransferTask
-from perf_assets.models.residual import folds_of
+from perf_assets.features.scaling import signed_log
+from perf_assets.models.folds import folds_of
+from perf_assets.models.transfer_task import TransferTask
 
 _FOLDS = 5
 _LEAST_STABILITY = 0.6
@@ -50,7 +51,7 @@ def alignment_tables(task: TransferTask, shots: Indices, seed: int = 0) -> list[
     kind = task.start_kinds[0]
     whole = task.fit_alignment(kind, shots)
     in_folds = [task.fit_alignment(kind, shots[inside]) for inside, _ in folds_of(len(shots), _FOLDS, seed)]
-    logs = task.target.logs(shots)
+    logs = signed_log(task.target.counters[shots])
     tables = []
     for part in whole.parts:
         source = next(one for one in task.sources if one.net is part.source)

@@ -8,12 +8,11 @@ import pandas as pd
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.severity import Severity
-from perf_assets.features.transfer_tables import same_counters, transfer_table
+from perf_assets.features.transfer_tables import transfer_table
 from perf_assets.models.alignment_table import alignment_tables, catalogue_proposal
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
-from perf_assets.models.candidates import TransferTask
 from perf_assets.models.severity import severity
-from perf_assets.models.source_models import fit_sources
+from perf_assets.models.transfer_task import TransferTask
 
 _SHOTS = 50
 _TIME = "wall_seconds"
@@ -49,9 +48,7 @@ def align_counters(
     keep_blas_to_one_thread()
     theirs = transfer_table(source_name, source, _TIME, drop=_NOT_COUNTERS)
     ours = transfer_table(target_name, target, _TIME, drop=_NOT_COUNTERS)
-    sources = fit_sources([theirs], seed=seed)
-    same = same_counters(sources[0].rows.counter_names, ours.counter_names, catalogue)
-    task = TransferTask(sources, ours, (same,))
+    task = TransferTask.of([theirs], ours, catalogue)
     shots = np.random.default_rng(seed).permutation(len(ours))[:_SHOTS]
     if len(shots) < 8:
         raise BadInputError(f"{target_name} has {len(shots)} runs: an alignment of counters needs at least 8")

@@ -1,19 +1,30 @@
-"""Severity: how hard a transfer is, from 0 (the same relation of counters to target) to 1 (none in common).
+"""Severity: how hard a transfer is, from 0 (the source predicts the target as well as itself) to 1 (not at all).
 
-Rows are ordered by target and cut into bins of equal count; the centred bins x counters matrix of means spans, by its
-left singular vectors, how counters move along the target. Severity is the root mean square principal angle between
-source and target, over a right angle. No common counters are needed, and permuting columns changes nothing.
+Where source and target share features, it is measured by what the source as it is says of the shots: their squared
+error, on a logarithmic scale between the floor (the source's error on its own held-out rows) and the ceiling (the error
+on the shots when their targets are shuffled). So it sees level and scale of the target, and needs no model of it.
 
-Few rows bias it upwards. So it stands between a floor (source against itself, at the same number of rows) and a
-ceiling (the target's labels shuffled), and the rescaled value says where between them it lies.
+Where they share none, directions and the distribution of the target are compared. Rows are ordered by target and cut
+into bins of equal count; the centred bins x counters matrix of means spans, by its left singular vectors, how counters
+move along the target. The angle is the root mean square principal angle between source and target, over a right angle.
+No common counters are needed, and permuting columns changes nothing.
+
+Few rows bias angles upwards. So they stand between a floor (source against itself, at the same number of rows) and a
+ceiling (the target's labels shuffled), and the rescaled value says where between them they lie; it is at least as
+large as the distance of the two distributions of the target asks for.
 """
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.severity import Severity
-from perf_assets.features.paired import Floats
+from perf_assets.features.paired import Floats, Indices
 from perf_assets.features.transfer_tables import scaled_rows
+
+if TYPE_CHECKING:
+    from perf_assets.models.transfer_task import TransferTask
 
 _MOST_BINS = 12
 _LEAST_A_BIN = 2
@@ -21,6 +32,8 @@ _MOST_DIRECTIONS = 3
 _ENERGY = 0.8
 """Share of the squared singular values that the directions hold."""
 _REPEATS = 20
+_QUANTILES = 50
+_TINY = 1e-12
 
 
 def severity(
@@ -55,7 +68,45 @@ def severity(
         ceilings.append(_distance(theirs_whole, shuffled))
     floor, ceiling = float(np.mean(floors)), float(np.mean(ceilings))
     rescaled = float(np.clip((found - floor) / max(ceiling - floor, 1e-9), 0, 1))
-    return Severity(found, floor, ceiling, rescaled, len(target), bins)
+    return Severity(found, floor, ceiling, max(rescaled, _apart(source_target, target)), len(target), "directions")
+
+
+def transfer_severity(task: "TransferTask", shots: Indices) -> Severity | None:
+    """Severity of a transfer, from the shots; None where they, or the source's rows, are too few to say."""
+    target = task.target.target[shots]
+    if task.groups:
+        errors = [one.error for group in task.groups for one in group.functions]
+        return _of_functions(task.expected[shots].mean(axis=1), target, float(np.mean(errors)))
+    found = []
+    for source in task.sources:
+        try:
+            found.append(severity(source.rows.counters, source.rows.target, task.target.counters[shots], target))
+        except BadInputError:
+            continue
+    return min(found, key=lambda one: one.rescaled) if found else None
+
+
+def _of_functions(expected: Floats, target: Floats, own_error: float) -> Severity:
+    """Severity of functions of a source, from what they expect of the shots; all errors as root mean squares."""
+    error = float(np.mean((expected - target) ** 2))
+    shuffled = float(expected.var() + target.var() + (expected.mean() - target.mean()) ** 2)
+    floor = min(own_error, shuffled) + _TINY
+    rescaled = float(np.clip(np.log((error + _TINY) / floor) / max(np.log((shuffled + _TINY) / floor), _TINY), 0, 1))
+    return Severity(
+        severity=float(np.sqrt(error)),
+        floor=float(np.sqrt(floor)),
+        ceiling=float(np.sqrt(shuffled)),
+        rescaled=rescaled,
+        rows_count=len(target),
+        measure="functions",
+    )
+
+
+def _apart(source: Floats, target: Floats) -> float:
+    """Distance of two distributions of the target (2-Wasserstein) relative to it and the source's spread, 0 to 1."""
+    levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    square = float(np.mean((np.quantile(source, levels) - np.quantile(target, levels)) ** 2))
+    return float(np.sqrt(square / (square + source.var())))
 
 
 def _directions(rows: Floats, target: Floats, bins: int, count: int) -> Floats:

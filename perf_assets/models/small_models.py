@@ -196,6 +196,11 @@ def fit_shallow_trees(inputs: Floats, target: Floats, seed: int = 0) -> SmallMod
     return _boosted(inputs, target, seed, trees=60, depth=2)
 
 
+def fit_deep_trees(inputs: Floats, target: Floats, seed: int = 0) -> Forest:
+    """Boosted trees for hundreds of rows and more."""
+    return _boosted(inputs, target, seed, trees=300, depth=6)
+
+
 def _boosted(inputs: Floats, target: Floats, seed: int, *, trees: int, depth: int) -> Forest:
     from xgboost import XGBRegressor
 

@@ -1,10 +1,12 @@
-"""Source models of several tables: homogeneous tables share one net, the others have one each."""
+"""Source tables as transfer uses them: homogeneous ones together, with the net that an alignment goes through."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from perf_assets.features.scaling import Scaler
 from perf_assets.features.transfer_tables import TransferTable
 from perf_assets.models.alignment_starts import SourceRows
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
@@ -14,21 +16,35 @@ _HOMOGENEOUS = 0.8
 """Share of counters (of those of either table) that tables must have in common to be learned together."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
-    """A frozen source model with the rows it learned from."""
+    """Tables with the same counters, as far as they are the same; the net is trained when it is first asked for."""
 
-    name: str
-    """Of the tables, joined by +."""
-    net: SourceNet
+    tables: tuple[TransferTable, ...]
     rows: SourceRows
+    settings: SourceSettings = field(default_factory=SourceSettings)
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Names of the tables, joined by +."""
+        return "+".join(table.name for table in self.tables)
+
+    @cached_property
+    def net(self) -> SourceNet:
+        """M_S, one for all tables."""
+        keep_blas_to_one_thread()
+        dataset = np.repeat(np.arange(len(self.tables)), [len(table) for table in self.tables])
+        rows, settings = self.rows, self.settings
+        return SourceNet.fit(
+            rows.counters, rows.target, rows.counter_names, dataset=dataset, settings=settings, seed=self.seed
+        )
 
 
-def fit_sources(
+def group_sources(
     tables: Sequence[TransferTable], *, settings: SourceSettings | None = None, seed: int = 0
 ) -> tuple[Source, ...]:
-    """One source model for every group of tables with the same counters, as far as they are the same."""
-    keep_blas_to_one_thread()
+    """One source per group of tables with the same counters, as far as they are the same."""
     groups: list[list[TransferTable]] = []
     for table in tables:
         home = next((group for group in groups if _overlap(group, table) >= _HOMOGENEOUS), None)
@@ -36,7 +52,7 @@ def fit_sources(
             groups.append([table])
         else:
             home.append(table)
-    return tuple(_fit(group, settings, seed) for group in groups)
+    return tuple(Source(tuple(group), _rows(group), settings or SourceSettings(), seed) for group in groups)
 
 
 def _overlap(group: Sequence[TransferTable], table: TransferTable) -> float:
@@ -47,12 +63,8 @@ def _overlap(group: Sequence[TransferTable], table: TransferTable) -> float:
     return len(common) / len(every)
 
 
-def _fit(group: Sequence[TransferTable], settings: SourceSettings | None, seed: int) -> Source:
+def _rows(group: Sequence[TransferTable]) -> SourceRows:
     common = set.intersection(*(set(table.counter_names) for table in group))
     names = tuple(name for name in group[0].counter_names if name in common)
     counters = np.vstack([table.counters[:, [table.counter_names.index(n) for n in names]] for table in group])
-    target = np.concatenate([table.target for table in group])
-    dataset = np.repeat(np.arange(len(group)), [len(table) for table in group])
-    net = SourceNet.fit(counters, target, names, dataset=dataset, settings=settings, seed=seed)
-    rows = SourceRows(names, net.scaler, counters, target)
-    return Source("+".join(table.name for table in group), net, rows)
+    return SourceRows(names, Scaler.fit(counters), counters, np.concatenate([table.target for table in group]))

@@ -1,6 +1,7 @@
-"""What a transfer is compared with, beyond models of the shots: the source tuned in the usual ways, and oracles."""
+"""What a transfer is compared with: models of the shots alone, the source tuned in the usual ways, and oracles."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -8,31 +9,70 @@ from torch import nn
 
 from perf_assets.features.paired import Floats, Indices
 from perf_assets.features.scaling import Scaler, signed_log
-from perf_assets.features.transfer_tables import TransferTable
+from perf_assets.features.transfer_tables import TransferTable, shot_scaler, standardised_logs
 from perf_assets.models.alignment import Alignment
-from perf_assets.models.candidates import Predict, TransferTask
-from perf_assets.models.small_models import fit_ridge, fit_xgboost
-from perf_assets.models.source_net import SourceNet
+from perf_assets.models.averaged_gp import AveragedGp, Inputs
+from perf_assets.models.folds import folds_of
+from perf_assets.models.small_models import FIT_SMALL, fit_deep_trees, fit_ridge, fit_xgboost
+from perf_assets.models.source_functions import fit_smooth
 from perf_assets.models.threads import keep_torch_in_budget
+from perf_assets.models.transfer import Predict
+from perf_assets.models.transfer_task import TransferTask
 
 _TUNING_STEPS = 150
 _TUNING_RATE = 1e-3
 _SHOT_REPEATS = 20
 """How often a shot counts in pooled training, at most: source rows are many."""
 
+_ENOUGH = {"knn": 20, "extra_trees": 20, "xgboost": 60}
+"""Shots below which trees and nearest neighbours are worthless, and are not asked."""
+TARGET_ONLY = "target_"
+TARGET_CHOICE = "target_gp"
+"""The target-only model that the product is when there are no sources."""
+_FOLDS = 3
+
 Baseline = Callable[[Indices, int], Predict]
 
 
+def target_baselines(target: TransferTable, shots: int) -> dict[str, Baseline]:
+    """Models that look at the shots only, by name, for so many shots."""
+
+    def fit(name: str) -> Baseline:
+        return lambda rows, seed: _target_only(target, name, rows, seed)
+
+    return {f"{TARGET_ONLY}{name}": fit(name) for name in FIT_SMALL if shots >= _ENOUGH.get(name, 2)}
+
+
+def _target_only(target: TransferTable, name: str, shots: Indices, seed: int) -> Predict:
+    scaler = shot_scaler(target.counters[shots], target.is_level)
+
+    def inputs(rows: Indices) -> Floats:
+        return standardised_logs(scaler, signed_log(target.counters[rows]))
+
+    if name == "gp":
+        process = AveragedGp.fit(_alone(inputs(shots)), target.target[shots])
+        return lambda rows: process.predict(_alone(inputs(rows)))
+    model = FIT_SMALL[name](inputs(shots), target.target[shots], seed)
+    return lambda rows: model.predict(inputs(rows))
+
+
+def _alone(rows: Floats) -> Inputs:
+    return Inputs((rows,), np.empty((len(rows), 0)))
+
+
 def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str, str]]:
-    """Baselines by name, and for those that cannot be the reason. They use the first source."""
+    """Uses of the source by name, and for those that cannot be the reason; all but the first use one source's net."""
     names = task.target.counter_names
     found: dict[str, Baseline] = {
         "linear_probe": lambda shots, seed: _linear_probe(task, shots),
         "fine_tune": lambda shots, seed: _fine_tune(task, shots, seed),
+        "ma": lambda shots, seed: _aligned(task, shots),
     }
     absent: dict[str, str] = {}
-    if not any(task.same):
-        absent["source_zero_shot"] = "no target counter has the name or the catalogue entry of a source counter"
+    if task.groups:
+        found["source_zero_shot"] = lambda shots, seed: _zero_shot(task)
+    else:
+        absent["source_zero_shot"] = "no source predicts its own rows by features that the target has"
     if set(names) == set(task.sources[0].rows.counter_names):
         found["pooled"] = lambda shots, seed: _pooled(task, shots, seed)
     else:
@@ -40,10 +80,44 @@ def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str,
     return found, absent
 
 
-def oracle(target: TransferTable, rows: Indices, seed: int) -> Predict:
-    """The supervised model: the net that is the source model elsewhere, learned from rows of the target itself."""
-    net = SourceNet.fit(target.counters[rows], target.target[rows], target.counter_names, seed=seed)
-    return lambda asked: net.predict(target.counters[asked])
+def supervised(target: TransferTable, rows: Indices, seed: int) -> Predict:
+    """The model that many rows of the target allow: boosted trees, a forest or a Gaussian process, by held-out error.
+
+    The process has a length of its own for every feature, and interpolates some hundreds of rows.
+    """
+    known = replace(target, counters=target.counters[rows], target=target.target[rows])
+
+    def fit_kind(kind: str, chosen: Indices) -> Callable[[Floats], Floats]:
+        table = replace(known, counters=known.counters[chosen], target=known.target[chosen])
+        scaler = shot_scaler(table.counters, table.is_level)
+        inputs = standardised_logs(scaler, signed_log(table.counters))
+        if kind == "gp":
+            smooth = fit_smooth(table)
+            return lambda counters: smooth(signed_log(counters))
+        fit = fit_deep_trees if kind == "boosting" else FIT_SMALL["extra_trees"]
+        model = fit(inputs, table.target, seed)
+        return lambda counters: model.predict(standardised_logs(scaler, signed_log(counters)))
+
+    errors = {}
+    for kind in ("boosting", "forest", "gp"):
+        squares = [
+            (fit_kind(kind, inside)(known.counters[outside]) - known.target[outside]) ** 2
+            for inside, outside in folds_of(len(rows), _FOLDS, seed)
+        ]
+        errors[kind] = float(np.concatenate(squares).mean())
+    model = fit_kind(min(errors, key=lambda kind: errors[kind]), np.arange(len(rows)))
+    return lambda asked: model(target.counters[asked])
+
+
+def _zero_shot(task: TransferTask) -> Predict:
+    """What the sources expect, as they are."""
+    return lambda rows: task.expected[rows].mean(axis=1)
+
+
+def _aligned(task: TransferTask, shots: Indices) -> Predict:
+    """M_A alone, from its surest start."""
+    aligned = task.fit_alignment(task.start_kinds[0], shots)
+    return lambda rows: aligned.predict(task.target.counters[rows])
 
 
 def _start(task: TransferTask, shots: Indices) -> Alignment:

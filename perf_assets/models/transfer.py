@@ -1,128 +1,183 @@
-"""A target model from few shots, put together: candidates, gate, interval. `product` is what would be registered."""
+"""The target model of few-shot transfer: functions of the sources and the shots, averaged by evidence.
+
+Where source and target share features, the sources enter through their functions and their metric. Where they share
+none, an alignment (M_A) through the source's net is one more function; the shots see only what it says of shots that it
+was not fitted on. What remains is the process of the average: M_R.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.severity import Severity
 from perf_assets.features.paired import Floats, Indices
+from perf_assets.features.scaling import Scaler, signed_log
+from perf_assets.features.transfer_tables import encoded_rows, shot_scaler, standardised_logs
 from perf_assets.models import archive
-from perf_assets.models.alignment import Alignment
+from perf_assets.models.alignment import Aligned
+from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
-from perf_assets.models.candidates import (
-    Candidate,
-    TableCandidate,
-    TransferTask,
-    target_only_candidates,
-    transfer_candidates,
-)
 from perf_assets.models.conformal import Interval, cross_conformal
-from perf_assets.models.fitted import Fitted, Rows, parts_of
-from perf_assets.models.gate import Choice, choose, cross_fit
-from perf_assets.models.packing import pack, share_alignments, unpack
-from perf_assets.models.reach import Reach, trust
-from perf_assets.models.severity import severity
+from perf_assets.models.folds import folds_of
+from perf_assets.models.severity import transfer_severity
+from perf_assets.models.source_functions import SourceGroup
+from perf_assets.models.transfer_task import TransferTask
 
 LEAST_SHOTS = 4
+_ENOUGH_TO_ALIGN = 30
+"""Shots below which a map between features of other names cannot be read off their values."""
+_LEAST_KNOWN = 0.1
+"""Share of the variance of its own held-out rows that a source's net must explain to be aligned to."""
+_ALIGNMENT = "transport"
+_FOLDS, _FEW = 5, 20
+"""Folds of what is fitted to the shots; twice as many up to `_FEW` shots."""
 _BATCH = 512
 """Rows that are predicted at once: what is computed from them stays in the processor's cache."""
-_BEYOND = ("target_ridge", "target_gp")
-"""What predicts rows that no source can be trusted with: models that go on smoothly where there are no shots."""
-_TRUST = 30.0
-"""Shots that a source counts for which the shots do not contradict."""
-_FEW = 20
-"""Shots below which such a source is left alone: whatever is learned from so few is noise."""
-_CONTRADICTION = 2.5
-"""Times the source's own held-out error at which the shots contradict it, and more with fewer shots."""
+
+Predict = Callable[[Indices], Floats]
+
+
+class Candidate(Protocol):
+    """A model of the target's rows that is fitted to shots, from outside of this module."""
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+
+    def fit(self, shots: Indices, seed: int) -> Predict:
+        """Learn from shots (row numbers); the result predicts the target of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class TargetFeatures:
+    """How the average sees rows of the target."""
+
+    scaler: Scaler
+    """Standardisation of the target's features, by the shots."""
+    groups: tuple[SourceGroup, ...]
+    """Sources that share features with the target."""
+    aligned: Aligned | None = None
+    """M_A where none does."""
+
+    def inputs(self, counters: Floats) -> Inputs:
+        """Spaces and functions of rows x features as measured."""
+        logs = signed_log(counters)
+        spaces, functions = [standardised_logs(self.scaler, logs)], [np.empty((len(counters), 0))]
+        for group in self.groups:
+            shared = group.inputs(logs)
+            spaces.append(group.space(shared))
+            functions.append(group.expected(shared))
+        if self.aligned is not None:
+            functions.append(self.aligned.predict(counters)[:, None])
+        return Inputs(tuple(spaces), np.hstack(functions))
 
 
 @dataclass(frozen=True, eq=False)
 class TargetModel:
-    """A blend of fitted models in plain arrays, with the grounds on which it was chosen."""
+    """A target model in plain arrays, with the grounds on which it stands."""
 
-    models: Mapping[str, Fitted]
-    weights: Mapping[str, float]
+    process: AveragedGp
+    features: TargetFeatures
     counter_names: tuple[str, ...]
-    """Target counters, in the order in which rows give them."""
+    """Target features, in the order in which rows give them."""
+    level_columns: Mapping[str, str]
+    """Column of words by the name of its indicator."""
     is_log: bool
     """Whether it predicts the logarithm."""
     interval: Interval
     grounds: Mapping[str, Any]
-    """Scores of all candidates, severity and number of shots, as JSON."""
-    reaches: tuple[Reach, ...] = ()
-    """Of the sources; none where rows far from them are predicted like all others."""
-    beyond: Mapping[str, float] = field(default_factory=dict)
-    """Weights of models for rows that are out of reach."""
+    """Shares of the candidates, severity and number of shots, as JSON."""
 
     def predict(self, counters: Floats) -> Floats:
-        """Target (its logarithm if `is_log`) of rows x counters as measured."""
+        """Target (its logarithm if `is_log`) of rows x features as measured."""
         keep_blas_to_one_thread()
         starts = range(0, max(len(counters), 1), _BATCH)
-        return np.concatenate([self.of(Rows(counters[start : start + _BATCH].astype(np.float32))) for start in starts])
+        found = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
+        return np.concatenate(found)
 
-    def of(self, rows: Rows) -> Floats:
-        """The same of rows that fit into the cache."""
-        found = self._blend(self.weights, rows)
-        if self.reaches:
-            trusted = trust(self.reaches, self._parts, rows)
-            if trusted.min() < 1:
-                found = trusted * found + (1 - trusted) * self._blend(self.beyond, rows)
-        return found
-
-    @cached_property
-    def _parts(self) -> list[Alignment]:
-        return [part for model in self.models.values() for part in parts_of(model)]
-
-    def _blend(self, weights: Mapping[str, float], rows: Rows) -> Floats:
-        return np.asarray(
-            np.sum([weight * self.models[name].predict(rows) for name, weight in weights.items()], axis=0)
-        )
+    def predict_frame(self, frame: pd.DataFrame) -> Floats:
+        """Target of the rows of a table with columns as they were landed; a column that is absent is missing."""
+        return self.predict(encoded_rows(frame, self.counter_names, self.level_columns))
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
-        packed, arrays = pack(list(self.models.values()))
-        for position, reach in enumerate(self.reaches):
-            arrays |= {f"reach{position}/{name}": array for name, array in reach.arrays().items()}
+        features = self.features
+        stored: dict[str, Any] = {"process": self.process}
+        stored |= {f"group{i}": group for i, group in enumerate(features.groups)}
+        stored |= {"aligned": features.aligned} if features.aligned else {}
+        arrays: archive.Arrays = {"mean": features.scaler.mean, "deviation": features.scaler.spread}
+        for name, part in stored.items():
+            arrays |= {f"{name}/{key}": array for key, array in part.arrays().items()}
         description = {
-            "models": packed,
-            "names": list(self.models),
-            "weights": dict(self.weights),
+            "parts": {name: part.description() for name, part in stored.items()},
             "counter_names": list(self.counter_names),
+            "level_columns": dict(self.level_columns),
             "is_log": self.is_log,
             "interval": asdict(self.interval),
             "grounds": dict(self.grounds),
-            "beyond": dict(self.beyond),
-            "reaches": [reach.description() for reach in self.reaches],
         }
         archive.save(path, description, arrays)
 
     @classmethod
     def load(cls, path: Path) -> "TargetModel":
-        """A saved one."""
+        """Read a stored model."""
         description, arrays = archive.load(path)
-        models = dict(zip(description["names"], unpack(description["models"], arrays), strict=True))
-        names, interval = tuple(description["counter_names"]), Interval(**description["interval"])
-        reaches = tuple(Reach.restore(one, arrays, f"reach{i}/") for i, one in enumerate(description["reaches"]))
-        grounds, beyond = description["grounds"], description["beyond"]
-        return cls(models, description["weights"], names, description["is_log"], interval, grounds, reaches, beyond)
+        parts = description["parts"]
+
+        def under(start: str) -> archive.Arrays:
+            return {k.removeprefix(f"{start}/"): a for k, a in arrays.items() if k.startswith(f"{start}/")}
+
+        groups = [f"group{i}" for i in range(sum(name.startswith("group") for name in parts))]
+        features = TargetFeatures(
+            scaler=Scaler(arrays["mean"], arrays["deviation"]),
+            groups=tuple(SourceGroup.restore(parts[name], under(name)) for name in groups),
+            aligned=Aligned.restore(parts["aligned"], under("aligned")) if "aligned" in parts else None,
+        )
+        return cls(
+            process=AveragedGp.restore(parts["process"], under("process")),
+            features=features,
+            counter_names=tuple(description["counter_names"]),
+            level_columns=description["level_columns"],
+            is_log=description["is_log"],
+            interval=Interval(**description["interval"]),
+            grounds=description["grounds"],
+        )
+
+
+@dataclass(frozen=True)
+class CandidateScore:
+    """What the shots say of one way to use the sources, or to leave them alone."""
+
+    name: str
+    """`target_only`, `source_metric` (features weighted as on the sources) or what provides functions."""
+    error: float
+    """Mean squared error on shots that were left out."""
+    weight: float
+    """Probability, given the shots."""
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """What was fitted on the shots: predicts rows, and holds the model where all that was chosen can be stored."""
+    """What was fitted to the shots: predicts rows, and holds the model where all of it can be stored."""
 
-    choice: Choice
-    predict_rows: Callable[[Indices], Floats]
+    candidates: tuple[CandidateScore, ...]
+    """Best first."""
+    predict_rows: Predict
     model: TargetModel | None
     interval: Interval
     severity: Severity | None
     adapt_seconds: float
+
+    @property
+    def chosen(self) -> str:
+        """The likeliest candidate."""
+        return max(self.candidates, key=lambda one: one.weight).name
 
 
 def fit_product(
@@ -132,96 +187,79 @@ def fit_product(
     *,
     is_log: bool = True,
     extra: Sequence[Candidate] = (),
-    trust_in_extra: float = 0.0,
+    settings: AverageSettings | None = None,
 ) -> Product:
-    """Cross-fit all candidates on the shots, choose, and fit what was chosen on all shots.
+    """Fit the average of all candidates to the shots.
 
-    `extra` are candidates from outside, which count for `trust_in_extra` shots before any is seen; a product that
-    chose one of them cannot be stored here.
+    `extra` are candidates from outside; a product that leans on one of them cannot be stored here.
     """
     if len(shots) < LEAST_SHOTS:
         raise BadInputError(f"{len(shots)} shots are too few to choose a model: give at least {LEAST_SHOTS}")
-    trusted = {one.name: trust_in_extra / (trust_in_extra + len(shots)) / len(extra) for one in extra}
     keep_blas_to_one_thread()
-    return _fit(task, shots, seed, is_log, extra, trusted)
-
-
-def _fit(
-    task: TransferTask,
-    shots: Indices,
-    seed: int,
-    is_log: bool,
-    extra: Sequence[Candidate],
-    trusted: Mapping[str, float],
-) -> Product:
+    groups = task.groups
     started = time.perf_counter()
-    own = [*target_only_candidates(task.target), *transfer_candidates(task)]
-    own = [candidate for candidate in own if len(shots) >= candidate.least_shots]
-    cross = cross_fit([*own, *extra], task.target.target, shots, seed)
-    choice = choose(cross, trusted or _trusted(task, own, shots, seed))
-    hard = _severity(task, shots)
-    interval = cross_conformal(choice.held_out, cross.target, hard.rescaled if hard else 1.0)
-    by_name: dict[str, TableCandidate] = {candidate.name: candidate for candidate in own}
-    models = {name: by_name[name].fit_model(shots, seed) for name in choice.weights if name in by_name}
-    reaches = () if extra or list(models) == ["source_zero_shot"] else _reaches(task, models, shots)
-    beyond = cross.weights_among(_BEYOND) if reaches else {}
-    models |= {name: by_name[name].fit_model(shots, seed) for name in beyond if name not in models}
-    models = share_alignments(models)
-    outside = {c.name: c.fit(shots, seed) for c in extra if c.name in choice.weights}
+    table = task.target
+    target, counters = table.target[shots], table.counters[shots]
+    scaler = shot_scaler(counters, table.is_level)
+    is_aligned = not groups and len(shots) >= _ENOUGH_TO_ALIGN and _knows_itself(task)
+    learned: list[Candidate] = [*([_AlignmentCandidate(task)] if is_aligned else []), *extra]
+    rows = TargetFeatures(scaler, groups).inputs(counters)
+    held_out = [_held_out(candidate, shots, seed)[:, None] for candidate in learned]
+    process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, settings)
+    hard = transfer_severity(task, shots)
+    interval = cross_conformal(process.held_out, target, hard.rescaled if hard else 1.0)
+    candidates = _candidates(process, target, "+".join(one.name for one in learned))
+    aligned = task.fit_alignment(_ALIGNMENT, shots) if is_aligned else None
+    features = TargetFeatures(scaler, groups, aligned)
+    outside = [candidate.fit(shots, seed) for candidate in extra]
     seconds = time.perf_counter() - started
     grounds = {
         "shots": len(shots),
         "sources": [source.name for source in task.sources],
-        "candidates": [asdict(score) for score in choice.scores],
+        "candidates": [asdict(one) for one in candidates],
         "severity": asdict(hard) if hard else None,
         "adapt_seconds": seconds,
     }
-    model = TargetModel(models, choice.weights, task.target.counter_names, is_log, interval, grounds, reaches, beyond)
+    model = TargetModel(process, features, table.counter_names, table.level_columns, is_log, interval, grounds)
 
-    def predict_rows(rows: Indices) -> Floats:
-        asked = Rows(task.target.counters[rows])
+    def predict_rows(asked: Indices) -> Floats:
         if not outside:
-            return model.of(asked)
-        found = [choice.weights[name] * fitted.predict(asked) for name, fitted in models.items()]
-        found += [choice.weights[name] * predict(rows) for name, predict in outside.items()]
-        return np.asarray(np.sum(found, axis=0))
+            return model.predict(table.counters[asked])
+        seen = features.inputs(table.counters[asked])
+        more = [predict(asked)[:, None] for predict in outside]
+        return process.predict(Inputs(seen.spaces, np.hstack([seen.functions, *more])))
 
-    return Product(choice, predict_rows, None if outside else model, interval, hard, seconds)
-
-
-def _reaches(task: TransferTask, models: Mapping[str, Fitted], shots: Indices) -> tuple[Reach, ...]:
-    """Of every source and start that the models go through, once."""
-    parts = [part for model in models.values() for part in parts_of(model)]
-    rows, found = Rows(task.target.counters[shots]), {}
-    for position, part in enumerate(parts):
-        source = next(source.rows for source in task.sources if source.net is part.source)
-        key = (id(part.source), id(part.start))
-        if key not in found:
-            found[key] = Reach.of(position, source, rows.started(part))
-    return tuple(found.values())
+    return Product(candidates, predict_rows, None if outside else model, interval, hard, seconds)
 
 
-def _trusted(task: TransferTask, own: Sequence[TableCandidate], shots: Indices, seed: int) -> dict[str, float]:
-    """The least weight of the source as it is, where the shots do not contradict it."""
-    zero_shot = next((candidate for candidate in own if candidate.name == "source_zero_shot"), None)
-    if zero_shot is None:
-        return {}
-    error = float(np.mean((zero_shot.fit(shots, seed)(shots) - task.target.target[shots]) ** 2))
-    usual = min(source.net.held_out_error * source.net.spread**2 for source in task.sources)
-    if error > usual * _CONTRADICTION * (1 + 2 / np.sqrt(len(shots))):
-        return {}
-    least = 1.0 if len(shots) < _FEW else _TRUST / (_TRUST + len(shots))
-    return {"source_zero_shot": least}
+def _knows_itself(task: TransferTask) -> bool:
+    return any(source.net.held_out_error < 1 - _LEAST_KNOWN for source in task.sources)
 
 
-def _severity(task: TransferTask, shots: Indices) -> Severity | None:
-    """Of the easiest source; None where there are too few rows to say."""
-    found = []
-    for source in task.sources:
-        try:
-            rows = source.rows
-            target = task.target
-            found.append(severity(rows.counters, rows.target, target.counters[shots], target.target[shots]))
-        except BadInputError:
-            continue
-    return min(found, key=lambda one: one.rescaled) if found else None
+@dataclass(frozen=True)
+class _AlignmentCandidate:
+    """M_A through the sources' nets, for features that have nothing but their values in common."""
+
+    task: TransferTask
+    name: str = "alignment"
+
+    def fit(self, shots: Indices, seed: int) -> Predict:
+        aligned = self.task.fit_alignment(_ALIGNMENT, shots)
+        return lambda rows: aligned.predict(self.task.target.counters[rows])
+
+
+def _held_out(candidate: Candidate, shots: Indices, seed: int) -> Floats:
+    """What a candidate says of shots that it was not fitted on."""
+    found = np.empty(len(shots))
+    for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed):
+        found[outside] = candidate.fit(shots[inside], seed)(shots[outside])
+    return found
+
+
+def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[CandidateScore, ...]:
+    """What the shots say of every kind of member; functions that are fitted to shots have their own name."""
+    scores = []
+    for kind, held_out in process.held_out_by_kind.items():
+        name = learned if learned and kind == SOURCE_FUNCTIONS else kind
+        scores.append(CandidateScore(name, float(np.mean((held_out - target) ** 2)), process.shares[kind]))
+    return tuple(sorted(scores, key=lambda one: one.error))

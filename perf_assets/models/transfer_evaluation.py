@@ -8,13 +8,17 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices
-from perf_assets.models.candidates import Candidate, Predict, TransferTask, target_only_candidates, transfer_candidates
-from perf_assets.models.target_baselines import oracle, source_baselines
-from perf_assets.models.transfer import Product, fit_product
+from perf_assets.models.target_baselines import (
+    TARGET_ONLY,
+    source_baselines,
+    supervised,
+    target_baselines,
+)
+from perf_assets.models.transfer import Candidate, Predict, Product, fit_product
+from perf_assets.models.transfer_task import TransferTask
 
 Progress = Callable[[str], None]
 METRICS = ("mape", "mse", "log_mse", "r2")
-TARGET_ONLY = "target_"
 _MOST_PLAIN = 700.0
 """Logarithms beyond which a number of the machine overflows."""
 
@@ -48,7 +52,7 @@ class Evaluation:
     absent: dict[str, str]
     """Why a method has no score."""
     chosen: list[str]
-    """What the gate took, a seed each."""
+    """The likeliest candidate, per seed."""
     coverage: list[float]
     """Share of test rows inside the product's 90% interval."""
     severity: list[float]
@@ -66,10 +70,10 @@ class Evaluation:
 
     @property
     def candidates(self) -> list[dict[str, str | float]]:
-        """Of every candidate of the gate: mean held-out error on the shots and mean weight over seeds, best first."""
+        """Mean held-out error on the shots and mean weight over seeds of every candidate, best first."""
         found: dict[str, list[tuple[float, float]]] = {}
         for product in self.products:
-            for one in product.choice.scores:
+            for one in product.candidates:
                 found.setdefault(one.name, []).append((one.error, one.weight))
         means = {name: np.mean(values, axis=0) for name, values in found.items()}
         best_first = sorted(means, key=lambda name: float(means[name][0]))
@@ -92,7 +96,6 @@ def evaluate_transfer(
     is_log: bool = True,
     is_full: bool = True,
     extra: Sequence[Candidate] = (),
-    trust_in_extra: float = 0.0,
     rows: Indices | None = None,
     progress: Progress = lambda _: None,
 ) -> Evaluation:
@@ -102,20 +105,21 @@ def evaluate_transfer(
     take most of the time.
     """
     scores: dict[str, dict[str, list[float]]] = {}
-    chosen, coverage, severities, seconds, per_row, products = [], [], [], [], [], []
+    coverage, severities, seconds, per_row, products = [], [], [], [], []
     baselines, absent = source_baselines(task)
-    single: list[Candidate] = [*target_only_candidates(task.target)]
-    single += [*transfer_candidates(task), *extra]
-    single = [one for one in single if is_full or one.name.startswith((TARGET_ONLY, "source_zero_shot"))]
+    if not is_full:
+        skipped = [*(name for name in baselines if name != "source_zero_shot"), "oracle_100x", "oracle_all"]
+        absent |= dict.fromkeys(skipped, "not asked for")
+        baselines = {name: fit for name, fit in baselines.items() if name not in absent}
+    baselines |= target_baselines(task.target, shots) | {one.name: one.fit for one in extra}
     every = np.arange(len(task.target)) if rows is None else rows
     for seed in range(first_seed, first_seed + seeds):
         split = Split.draw(every, seed)
         few = split.shots(shots)
-        product = fit_product(task, few, seed, is_log=is_log, extra=extra, trust_in_extra=trust_in_extra)
+        product = fit_product(task, few, seed, is_log=is_log, extra=extra)
         fits: dict[str, Predict] = {"product": product.predict_rows}
-        fits |= {candidate.name: candidate.fit(few, seed) for candidate in single}
+        fits |= {name: fit(few, seed) for name, fit in baselines.items()}
         if is_full:
-            fits |= {name: fit(few, seed) for name, fit in baselines.items()}
             fits |= _oracles(task, split, shots, seed)
         true = task.target.target[split.test]
         for name, predict in fits.items():
@@ -125,23 +129,20 @@ def evaluate_transfer(
                 per_row.append((time.perf_counter() - started) / len(split.test))
                 coverage.append(product.interval.coverage(predicted, true))
             _add(scores.setdefault(name, {}), score(true, predicted, is_log=is_log))
-        chosen.append(product.choice.name)
         severities += [product.severity.rescaled] if product.severity else []
         seconds.append(product.adapt_seconds)
         products.append(product)
         progress(_line(task, seed, shots, scores, product))
-    if not is_full:
-        absent |= dict.fromkeys((*baselines, "oracle_100x", "oracle_all"), "not asked for")
     return Evaluation(
-        shots,
-        scores,
-        absent,
-        chosen,
-        coverage,
-        severities,
-        float(np.median(seconds)),
-        float(np.median(per_row)),
-        products,
+        shots=shots,
+        scores=scores,
+        absent=absent,
+        chosen=[product.chosen for product in products],
+        coverage=coverage,
+        severity=severities,
+        adapt_seconds=float(np.median(seconds)),
+        predict_seconds_per_row=float(np.median(per_row)),
+        products=products,
     )
 
 
@@ -172,8 +173,8 @@ def _add(scores: dict[str, list[float]], found: dict[str, float]) -> None:
 
 def _oracles(task: TransferTask, split: Split, shots: int, seed: int) -> dict[str, Predict]:
     many = split.pool[: min(100 * shots, len(split.pool))]
-    hundred = oracle(task.target, many, seed)
-    everything = hundred if len(many) == len(split.pool) else oracle(task.target, split.pool, seed)
+    hundred = supervised(task.target, many, seed)
+    everything = hundred if len(many) == len(split.pool) else supervised(task.target, split.pool, seed)
     return {"oracle_100x": hundred, "oracle_all": everything}
 
 
@@ -183,5 +184,5 @@ def _line(
     best = min((s["log_mse"][-1], name) for name, s in scores.items() if name.startswith(TARGET_ONLY))
     return (
         f"{task.target.name}, {shots} shots, seed {seed}: squared log error {scores['product']['log_mse'][-1]:.4g} "
-        f"({product.choice.name}), best target-only {best[0]:.4g} ({best[1]})"
+        f"({product.chosen}), best target-only {best[0]:.4g} ({best[1]})"
     )

@@ -8,17 +8,14 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, PairedSamples
 from perf_assets.features.transfer_tables import TransferTable
-from perf_assets.models.candidates import Predict, TransferTask
 from perf_assets.models.paired_adaptation import PairedAdaptation, attention_prior
 from perf_assets.models.paired_prior import Prior
-from perf_assets.models.source_models import fit_sources
-from perf_assets.models.transfer import LEAST_SHOTS
+from perf_assets.models.transfer import LEAST_SHOTS, Predict
 from perf_assets.models.transfer_evaluation import Evaluation, Progress, Split, evaluate_transfer, score
+from perf_assets.models.transfer_task import TransferTask
 
-_TRUST = 100.0
-"""Shots that the paired model counts for in the choice, before any is seen."""
 _NEED_SHOTS = (
-    *("ma", "ma_mr", "linear_probe", "fine_tune", "source_zero_shot"),
+    *("ma", "linear_probe", "fine_tune", "source_zero_shot"),
     *("target_ridge", "target_gp", "target_xgboost", "target_best", "oracle_100x", "oracle_all"),
 )
 
@@ -32,8 +29,6 @@ class PairedCandidate:
     target: int
     prior: Prior | None
     name: str = "paired"
-    rank: int = 1
-    """Simple: it has least to learn from the shots."""
 
     @classmethod
     def of(cls, samples: PairedSamples, source: int, target: int) -> "PairedCandidate":
@@ -54,13 +49,11 @@ def paired_task(samples: PairedSamples, source: int, target: int) -> tuple[Trans
         raise BadInputError(
             f"no two application runs are on both {samples.machines[source]} and {samples.machines[target]}"
         )
-    sources = fit_sources([_table(samples, source, usable)])
-    same = {name: name for name in sources[0].rows.counter_names}
     names = samples.counter_names
     counters, target_values = samples.counters[target], samples.log_seconds[target]
     every = np.ones(len(target_values), bool)
     table = TransferTable(samples.machines[target], names, counters, target_values, every)
-    return TransferTask(sources, table, (same,)), np.flatnonzero(usable)
+    return TransferTask.of([_table(samples, source, usable)], table), np.flatnonzero(usable)
 
 
 def _table(samples: PairedSamples, machine: int, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> TransferTable:
@@ -85,9 +78,7 @@ def evaluate_paired_transfer(
     """
     candidate = PairedCandidate.of(samples, 0, len(samples.machines) - 1)
     if shots >= LEAST_SHOTS:
-        return evaluate_transfer(
-            task, shots, seeds, extra=[candidate], trust_in_extra=_TRUST, rows=rows, progress=progress
-        )
+        return evaluate_transfer(task, shots, seeds, extra=[candidate], rows=rows, progress=progress)
     scores: dict[str, dict[str, list[float]]] = {}
     seconds, per_row = [], []
     for seed in range(seeds):
