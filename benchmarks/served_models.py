@@ -11,12 +11,12 @@ from mlflow.types import Schema, TensorSpec
 
 from perf_assets.features.fleet_samples import RUN_COLUMNS
 from perf_assets.features.paired import PairedSamples
-from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, reference_machine
+from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget
 from perf_assets.models.adapted_view import AdaptedView
 from perf_assets.models.conformal import Interval
 from perf_assets.models.paired_adaptation import fit_correction
 from perf_assets.models.paired_evaluation import shuffled_runs
-from perf_assets.models.paired_prior import PriorParts, attention_prior
+from perf_assets.models.paired_prior import PriorParts, attention_prior, reference_machine
 from perf_assets.models.transfer import TargetModel
 from perf_assets.registry.store import open_store
 from perf_assets.registry.target import register_target, registered_name

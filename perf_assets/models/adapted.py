@@ -19,13 +19,13 @@ from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.conformal import Interval
 from perf_assets.models.paired_adaptation import PairedModel
 from perf_assets.models.paired_evaluation import NINETY_PERCENT, shuffled_runs
-from perf_assets.models.paired_prior import PriorParts, attention_prior
+from perf_assets.models.paired_prior import PriorParts, attention_prior, reference_machine
 from perf_assets.models.quick_paired import QuickPaired
 from perf_assets.models.shots_only import ShotsOnly
 from perf_assets.models.stored_samples import Questions, load_samples, save_samples
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
-"""Attention is left out: on fleets of this kind the blend gives it no weight, and it takes nine tenths of the time."""
+"""Attention and trees are left out: they take nine tenths of the time."""
 _MOST_SHOTS = 200
 """Runs that the correction is fitted to; further ones hardly change it and cost their cube."""
 _BLOCK = 512
@@ -85,7 +85,7 @@ class AdaptedTarget:
 
     @classmethod
     def load(cls, folder: Path) -> "AdaptedTarget":
-        """A saved one."""
+        """From the folder that `save` wrote."""
         try:
             description = json.loads((folder / _VIEWS).read_text())
         except (OSError, ValueError) as error:
@@ -147,7 +147,7 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
             continue
         shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
         try:
-            prior = attention_prior(samples, target, seed, parts, PRIOR_COMPONENTS)
+            prior = attention_prior(samples, target, seed, parts, PRIOR_COMPONENTS, source)
         except BadInputError as error:
             progress(f"{name}: no prior, {error}")
             prior = None
@@ -157,24 +157,6 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
     if not views:
         raise BadInputError(f"{machine}: no other two machines ran the same configurations to learn from")
     return AdaptedTarget(machine, samples, views)
-
-
-def reference_machine(samples: PairedSamples, target: int) -> int | None:
-    """The machine to start from: among those that share most runs with the target, the one most like it.
-
-    For a target without runs, among those that ran most; None where there is none.
-    """
-    here = samples.physical_machines
-    others = [int(m) for m in samples.training_machines if here[m] != here[target]]
-    if not others:
-        return None
-    seen = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
-    wanted = seen[target] if seen[target].any() else np.ones(len(seen[target]), bool)
-    shared = np.array([(seen[other] & wanted).sum() for other in others])
-    rows = samples.benchmark_rows()
-    distances = np.array([np.mean(samples.benchmark_log_ratios(rows)[other, target] ** 2) for other in others])
-    good = shared >= 0.9 * shared.max()
-    return others[int(np.argmin(np.where(good, distances, np.inf)))]
 
 
 def _load_shots_only(path: Path) -> ShotsOnly | None:

@@ -1,31 +1,35 @@
 """The model of one way in which programs see a machine, and the choice it came from.
 
-The correction is chosen on held-out shots among those without prior, with it, and both weighted by evidence. Where the
-shots disagree with all of them more than with a model of the shots alone, that one is taken.
+The candidates that pair runs (the source's time or a prior, as it is, with a constant ratio, with a correction over
+runs) are averaged by their evidence on the shots. Where the shots disagree with that average more than with a model of
+the shots alone, that one is taken.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, Mask, PairedSamples
+from perf_assets.models.additive_gp import Expectation
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.folds import folds_of
-from perf_assets.models.paired_adaptation import PairedModel, fit_correction
+from perf_assets.models.paired_adaptation import PairedModel, fit_candidates
 from perf_assets.models.paired_evaluation import NINETY_PERCENT
 from perf_assets.models.paired_prior import Prior
 from perf_assets.models.severity import severity
 from perf_assets.models.shots_only import SHOTS_ONLY, ShotsOnly
 
-CANDIDATES = ("without_prior", "with_prior", "paired")
-"""Simplest first: ties go to it."""
+PAIRED = "paired"
+"""The average of all candidates that pair runs."""
 _FOLDS = 5
 _LEAST_SHOTS = 5
-"""To choose on held-out shots."""
-_TIE = 0.98
-"""A candidate must have less than this share of a simpler one's squared error to be taken."""
+"""To choose on held-out shots: with fewer, a model of the shots alone knows next to nothing."""
+_ENOUGH_FOR_INTERVAL = 20
+"""Held-out shots that tell where nine tenths of the errors end, with two of them beyond; with fewer, the model's own
+spread tells."""
+_LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,10 @@ class AdaptedView:
     candidates: tuple[CandidateScore, ...]
     """All of them and the baselines, on the same held-out shots; none where there are too few shots to hold out."""
     interval: Interval | None
-    """Of log seconds, from held-out shots; without, the model's own spread is taken."""
+    """Of log seconds, from held-out shots or, without any shot, from known machines that played the target; where it
+    is None the model's own spread is taken."""
     interval_alone: Interval | None
-    """The same for configurations that ran on the source and nowhere else: less is known of them."""
+    """For configurations that ran on the source and nowhere else: less is known of them."""
     model: PairedModel
     shots_only: ShotsOnly | None = None
     """Predicts instead of `model` where it was chosen; next runs are planned with `model` all the same."""
@@ -59,7 +64,7 @@ class AdaptedView:
     held_out: Mapping[str, float] = field(default_factory=dict)
     """Log seconds of each shot by its configuration, predicted by a fit that did not see it."""
     held_out_alone: Mapping[str, float] = field(default_factory=dict)
-    """The same by the best baseline that is fitted to the shots alone."""
+    """Log seconds of each shot by its configuration, by the best baseline that is fitted to the shots alone."""
 
     def distribution(self, samples: PairedSamples, rows: Indices) -> tuple[Floats, Floats]:
         """Log seconds of configurations, and the half width of their 90% interval."""
@@ -74,6 +79,12 @@ class AdaptedView:
         return self.model.predict(samples, rows), widths
 
     @property
+    def uses_prior(self) -> bool:
+        """Whether what it says rests on the benchmark more than on the source's time alone."""
+        has_weights = self.model.prior is not None and bool(self.model.prior.weights)
+        return has_weights and self.shots_only is None and float(self.model.shares @ self.model.has_prior) >= 0.5
+
+    @property
     def ratio_to_target_only(self) -> float | None:
         """Squared log error of what was chosen over that of the best target-only baseline, on held-out shots."""
         errors = {score.name: score.log_rmse**2 for score in self.candidates}
@@ -82,47 +93,52 @@ class AdaptedView:
 
 
 def adapt_view(
-    samples: PairedSamples, source: int, target: int, shots: Indices, seed: int, prior: Prior | None
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shots: Indices,
+    seed: int,
+    prior: Prior | None,
+    expected: Expectation | None = None,
 ) -> AdaptedView:
-    """Choose among the candidates on held-out shots, and fit to all shots what was chosen."""
+    """Fit the candidates to the shots, and choose between their average and models of the shots alone.
+
+    `expected` is what is expected of corrections of the source's time, where that is known already.
+    """
     name = samples.machines[source]
-    candidates = CANDIDATES if prior is not None else CANDIDATES[:1]
+    priors = [prior, None] if prior and len(shots) else [prior]
+    every = fit_candidates(samples, source, target, shots, priors, expected)
+    model = every.without_negligible()
+    if not len(shots):
+        starts_from_prior = prior is not None and prior.weights
+        chosen = "with_prior" if starts_from_prior else "source_unchanged"
+        return AdaptedView(name, 0, chosen, (), *_intervals_before_shots(prior), model)
     if len(shots) < _LEAST_SHOTS:
-        chosen = candidates[-1] if len(shots) or prior is None else "with_prior"
-        model = fit_correction(samples, source, target, shots, _priors(chosen, prior))
-        return AdaptedView(name, len(shots), chosen, (), None, None, model)
+        return AdaptedView(name, len(shots), PAIRED, (), None, None, model)
     true = samples.log_seconds[target, shots]
-    held_out = {method: _held_out(method, samples, source, target, shots, seed, prior) for method in candidates}
-    correction = _chosen(candidates, held_out, true)
+    held_out = {PAIRED: model.held_out(samples, shots)[0]}
     held_out |= {method: _shots_only_held_out(method, samples, source, target, shots, seed) for method in SHOTS_ONLY}
-    chosen = _or_shots_only(correction, held_out, true)
+    chosen = _or_shots_only(held_out, true)
     hard = pair_severity(samples, source, target, shots)
-    narrow, wide = (cross_conformal(found, true, 1.0 if hard is None else hard) for found in held_out[chosen])
-    unchanged = _score("source_unchanged", samples.log_seconds[source, shots], true)
-    scores = (unchanged, *(_score(method, found[0], true) for method, found in held_out.items()))
-    model = fit_correction(samples, source, target, shots, _priors(correction, prior))
+    intervals: tuple[Interval | None, Interval | None] = (None, None)
+    if len(shots) >= _ENOUGH_FOR_INTERVAL or chosen != PAIRED:
+        alone_here = model.held_out(samples, shots, alone=True)[0] if chosen == PAIRED else held_out[chosen]
+        widening = 1.0 if hard is None else hard
+        narrow, wide = (cross_conformal(found, true, widening) for found in (held_out[chosen], alone_here))
+        intervals = narrow, wide
+    held_out |= {name: every.only(name).held_out(samples, shots)[0] for name in dict.fromkeys(every.candidates)}
+    scores = tuple(_score(method, found, true) for method, found in held_out.items())
     alone = ShotsOnly.fit(chosen, samples, source, target, shots) if chosen in SHOTS_ONLY else None
-    baseline = min(SHOTS_ONLY, key=lambda method: float(np.mean((held_out[method][0] - true) ** 2)))
+    baseline = min(SHOTS_ONLY, key=lambda method: float(np.mean((held_out[method] - true) ** 2)))
     names = [samples.configurations[row] for row in shots]
-    by_name = [dict(zip(names, held_out[method][0].tolist(), strict=True)) for method in (chosen, baseline)]
-    return AdaptedView(name, len(shots), chosen, scores, narrow, wide, model, alone, hard, *by_name)
+    by_name = [dict(zip(names, held_out[method].tolist(), strict=True)) for method in (chosen, baseline)]
+    return AdaptedView(name, len(shots), chosen, scores, *intervals, model, alone, hard, *by_name)
 
 
 def known_elsewhere(samples: PairedSamples, rows: Indices, model: PairedModel) -> Mask:
     """Of configurations, whether a machine that is neither source nor target ran them."""
     others = np.setdiff1d(np.arange(len(samples.machines)), [model.source, model.target])
     return np.asarray(np.isfinite(samples.log_seconds[others][:, rows]).any(axis=0))
-
-
-def as_run_on_source_only(samples: PairedSamples, source: int, rows: Indices) -> PairedSamples:
-    """The same, but for some configurations nobody but the source seems to have run them."""
-    names = list(samples.configurations)
-    for row in rows:
-        names[row] = f"unknown {row}"
-    hidden = np.zeros_like(samples.log_seconds, bool)
-    hidden[:, rows] = True
-    hidden[source] = False
-    return replace(samples, configurations=tuple(names), log_seconds=np.where(hidden, np.nan, samples.log_seconds))
 
 
 def pair_severity(samples: PairedSamples, source: int, target: int, shots: Indices) -> float | None:
@@ -136,59 +152,32 @@ def pair_severity(samples: PairedSamples, source: int, target: int, shots: Indic
         return None
 
 
-def _held_out(
-    method: str, samples: PairedSamples, source: int, target: int, shots: Indices, seed: int, prior: Prior | None
-) -> tuple[Floats, Floats]:
-    """Log seconds of the shots, each predicted by a fit that did not see it: as they are, and as if they had run on
-    the source only.
-    """
-    found = np.empty((2, len(shots)))
-    for inside, outside in folds_of(len(shots), _FOLDS, seed):
-        model = fit_correction(samples, source, target, shots[inside], _priors(method, prior))
-        asked = shots[outside]
-        found[0, outside] = model.predict(samples, asked)
-        found[1, outside] = model.predict(as_run_on_source_only(samples, source, asked), asked)
-    return found[0], found[1]
+def _intervals_before_shots(prior: Prior | None) -> tuple[Interval | None, Interval | None]:
+    if prior is None or prior.half_widths is None:
+        return None, None
+    narrow, wide = (Interval(width, _LEVEL) for width in prior.half_widths)
+    return narrow, wide
 
 
 def _shots_only_held_out(
     method: str, samples: PairedSamples, source: int, target: int, shots: Indices, seed: int
-) -> tuple[Floats, Floats]:
-    """The same of a model of the shots alone: other machines make no difference to it."""
+) -> Floats:
+    """Log seconds of the shots, each predicted by a model of some of the others alone."""
     found = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), _FOLDS, seed):
         model = ShotsOnly.fit(method, samples, source, target, shots[inside])
         found[outside] = model.predict(samples.counters[source, shots[outside]])
-    return found, found
+    return found
 
 
-def _chosen(candidates: Sequence[str], held_out: Mapping[str, tuple[Floats, Floats]], true: Floats) -> str:
-    """The correction with the smallest squared error, ties to the simpler."""
-    errors = {method: float(np.mean((held_out[method][0] - true) ** 2)) for method in candidates}
-    chosen = candidates[0]
-    for method in candidates[1:]:
-        if errors[method] < _TIE * errors[chosen]:
-            chosen = method
-    return chosen
-
-
-def _or_shots_only(correction: str, held_out: Mapping[str, tuple[Floats, Floats]], true: Floats) -> str:
+def _or_shots_only(held_out: Mapping[str, Floats], true: Floats) -> str:
     """A model of the shots alone where it is better by more than a standard error; it has much more to learn."""
-    squares = {method: (found[0] - true) ** 2 for method, found in held_out.items()}
+    squares = {method: (found - true) ** 2 for method, found in held_out.items()}
     best = min(SHOTS_ONLY, key=lambda method: float(squares[method].mean()))
-    gain = squares[correction] - squares[best]
-    return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(true)) else correction
+    gain = squares[PAIRED] - squares[best]
+    return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(true)) else PAIRED
 
 
 def _score(name: str, found: Floats, true: Floats) -> CandidateScore:
     error = np.clip(found - true, -50, 50)
     return CandidateScore(name, float(np.mean(np.abs(np.expm1(error)))), float(np.sqrt(np.mean(error**2))))
-
-
-def _priors(chosen: str, prior: Prior | None) -> Sequence[Prior | None]:
-    wanted: dict[str, Sequence[Prior | None]] = {
-        "without_prior": [None],
-        "with_prior": [prior],
-        "paired": [prior, None],
-    }
-    return wanted[chosen]

@@ -3,74 +3,46 @@
     log t_T(x) = log t_S(x) + prior(x, S -> T) + correction(x)
 
 S is the source on which x was measured with counters, T the target. The prior needs T's benchmark only; the correction
-is a Gaussian process fitted to the shots, runs on T of configurations that also ran on S. A second process corrects the
-source's time itself, without prior: near relatives differ by little but a factor, and then a prior is in the way. Both
-are averaged by evidence. Without shots the prior stands alone, and without prior the source's time.
+is fitted to the shots, runs on T of configurations that also ran on S. There are six candidates: the prior, or the time
+on the source instead of it, each as it is, with a constant ratio, and with a Gaussian process over runs. They are
+averaged by their evidence on the shots, all alike: none is exempt, and none is trusted before. Without shots the prior
+stands alone, which is itself weighed against "no change" on known machines; without prior the source's time.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Examples, Floats, Indices, PairedSamples
-from perf_assets.features.scaling import Scaler, signed_log
+from perf_assets.features.scaling import Scaler
 from perf_assets.models import archive
 from perf_assets.models.additive_gp import (
+    CONSTANT_RATIO,
+    EVERY_CAUSE,
+    UNCHANGED,
+    Expectation,
     Process,
     RunInputs,
-    Spreads,
     describe,
     evidence_weights,
     fit_processes,
     restore,
 )
-from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
+from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior, expectation_unchanged
+from perf_assets.models.paired_trials import as_run_on_source_only
+from perf_assets.models.run_view import RunView
 
 __all__ = ["PairedAdaptation", "PairedModel", "Prior", "PriorParts", "attention_prior"]
 
-_WITHOUT_PRIOR = Spreads(offset=0.5, run=0.25)
-"""Of log(time on target / time on source) where nothing is known of the target."""
+WITHOUT_PRIOR = {"source_unchanged": UNCHANGED, "constant_ratio": CONSTANT_RATIO, "without_prior": EVERY_CAUSE}
+WITH_PRIOR = {"prior_unchanged": UNCHANGED, "prior_constant_ratio": CONSTANT_RATIO, "with_prior": EVERY_CAUSE}
+"""Candidates by name, and the causes of their corrections."""
 _NEGLIGIBLE = 1e-3
 """Processes whose share is less are left out."""
 _PRIOR_FOLDER, _CORRECTION_FILE = "prior", "correction.npz"
-
-
-@dataclass(frozen=True)
-class _View:
-    """How runs on the source are shown to a process."""
-
-    scaler: Scaler
-    others: Indices
-    """Known machines beside source and target."""
-    centre: Floats
-    scale: float
-
-    @classmethod
-    def fit(cls, samples: PairedSamples, source: int, target: int) -> "_View":
-        known = samples.hide_machine(target).training_machines
-        others = known[known != source]
-        runs = ~samples.is_benchmark & np.isfinite(samples.log_seconds[source])
-        ratios = (samples.log_seconds[others] - samples.log_seconds[source]).T[runs]
-        seen = np.isfinite(ratios)
-        centre = np.where(seen, ratios, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-        deviations = np.where(seen, ratios - centre, 0.0)
-        scale = float(np.sqrt((deviations**2).sum(axis=1).mean())) if len(deviations) else 0.0
-        return cls(Scaler.fit(samples.counters[source, runs]), others, centre, scale + 1e-6)
-
-    def of(self, samples: PairedSamples, source: int, rows: Indices) -> RunInputs:
-        ratios = (samples.log_seconds[self.others][:, rows] - samples.log_seconds[source, rows]).T
-        return self.inputs(signed_log(samples.counters[source, rows]), ratios, samples.apps[rows])
-
-    def inputs(self, logs: Floats, ratios: Floats, apps: NDArray[np.str_]) -> RunInputs:
-        """From signed logarithms of counters, and log times on `others` relative to the source."""
-        counters = self.scaler.standardised(logs)
-        # A run that is unknown on another machine is taken to behave there like the average run.
-        profile = np.nan_to_num(ratios - self.centre, nan=0.0) / self.scale
-        return RunInputs(counters / np.sqrt(counters.shape[1]), profile, apps)
 
 
 class PairedAdaptation:
@@ -91,30 +63,58 @@ class PairedAdaptation:
         takes most of the time. Where nothing can be known before (no benchmark, no third machine) there is none.
         """
         if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
-            prior = attention_prior(samples, target, seed)
+            prior = attention_prior(samples, target, seed, source=source)
         return fit_correction(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
 
 
 def fit_correction(
-    samples: PairedSamples, source: int, target: int, shots: Indices, priors: Sequence[Prior | None]
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shots: Indices,
+    priors: Sequence[Prior | None],
+    expected: Expectation | None = None,
+    only: Sequence[str] | None = None,
 ) -> "PairedModel":
-    """A group of processes for each of `priors`, on the same shots; None is to go from the source's time."""
+    """The candidates that start from each of `priors`, on the same shots; None is to go from the source's time.
+
+    `expected` is what is expected of corrections of the source's time; a prior knows it, and where there is none it
+    is learned from known machines here (`expectation_unchanged`), which takes some tenths of a second. `only` names
+    candidates, for comparisons; by default all take part. Without shots all that start from one prior say the same.
+    """
+    return fit_candidates(samples, source, target, shots, priors, expected, only).without_negligible()
+
+
+def fit_candidates(
+    samples: PairedSamples,
+    source: int,
+    target: int,
+    shots: Indices,
+    priors: Sequence[Prior | None],
+    expected: Expectation | None = None,
+    only: Sequence[str] | None = None,
+) -> "PairedModel":
+    """Like `fit_correction`, but candidates that have no share to speak of are still there, for comparisons."""
     _check(samples, source, target, shots)
-    view = _View.fit(samples, source, target)
+    view = RunView.fit(samples, source, target)
     runs = view.of(samples, source, shots)
     given = next((prior for prior in priors if prior is not None), None)
+    if expected is None:
+        expected = given.expected_unchanged if given else expectation_unchanged(samples, source, target)
     residuals: list[Floats] = []
     processes: list[Process] = []
+    candidates: list[str] = []
     has_prior: list[bool] = []
     for prior in priors:
-        expected = samples.log_seconds[source, shots] + _log_ratios(prior, samples, source, target, shots)
-        residual = samples.log_seconds[target, shots] - expected
-        fitted = fit_processes(runs, residual, _WITHOUT_PRIOR if prior is None else prior.spreads)
-        residuals.append(residual)
-        processes += fitted
-        has_prior += [prior is not None] * len(fitted)
-    shares = evidence_weights(processes)
-    kept = np.flatnonzero(shares > _NEGLIGIBLE)
+        before = samples.log_seconds[source, shots] + _log_ratios(prior, samples, source, target, shots)
+        residuals.append(samples.log_seconds[target, shots] - before)
+        for name, causes in (WITHOUT_PRIOR if prior is None else WITH_PRIOR).items():
+            if (causes != EVERY_CAUSE and not len(shots)) or (only is not None and name not in only):
+                continue
+            fitted = fit_processes(runs, residuals[-1], expected if prior is None else prior.expected, causes)
+            processes += fitted
+            candidates += [name] * len(fitted)
+            has_prior += [prior is not None] * len(fitted)
     return PairedModel(
         samples.machines,
         source,
@@ -122,9 +122,10 @@ def fit_correction(
         tuple(samples.configurations[row] for row in shots),
         view,
         given,
-        [processes[k] for k in kept],
-        np.array(has_prior)[kept],
-        shares[kept] / shares[kept].sum(),
+        processes,
+        tuple(candidates),
+        np.array(has_prior),
+        evidence_weights(processes),
         {prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
     )
 
@@ -138,9 +139,11 @@ class PairedModel:
     target: int
     shots: tuple[str, ...]
     """Configurations whose runs on the target it was fitted to."""
-    view: _View
+    view: RunView
     prior: Prior | None
     processes: list[Process]
+    candidates: tuple[str, ...]
+    """Of each process: its candidate, one of `WITHOUT_PRIOR` and `WITH_PRIOR`."""
     has_prior: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     """Of each process: whether it corrects the prior, or else the source's time."""
     shares: Floats
@@ -164,7 +167,9 @@ class PairedModel:
         return self.combine(runs, samples.log_seconds[self.source, rows], self._prior(samples, rows))
 
     def combine(self, runs: RunInputs, base: Floats, prior: Floats) -> tuple[Floats, Floats]:
-        """The same of runs with their log seconds on the source and what the prior adds to those."""
+        """Expected log seconds and their standard deviation, of runs with their log seconds on the source and what the
+        prior adds to those.
+        """
         means = self._means(runs, base, prior)
         variances = np.stack([process.variance(runs) + process.noise**2 for process in self.processes])
         found = self.shares @ means
@@ -176,6 +181,35 @@ class PairedModel:
         runs, further = self._inputs(samples, rows), self._inputs(samples, others)
         found = [process.covariance(runs, further) for process in self.processes]
         return np.asarray(np.tensordot(self.shares, np.stack(found), 1))
+
+    def held_out(self, samples: PairedSamples, shots: Indices, *, alone: bool = False) -> tuple[Floats, Floats]:
+        """Expected log seconds and standard deviation of each of the model's own shots, given all others.
+
+        Amplitudes and shares stay those of all shots. With `alone`, as if only the source had run the asked one.
+        """
+        asked = as_run_on_source_only(samples, self.source, shots) if alone else samples
+        runs, prior = self._inputs(asked, shots), self._prior(asked, shots)
+        found = [process.without_each(runs) for process in self.processes]
+        before = samples.log_seconds[self.source, shots] + np.outer(self.has_prior, prior)
+        means, spreads = before + np.stack([mean for mean, _ in found]), np.stack([spread for _, spread in found])
+        mean = self.shares @ means
+        return mean, np.asarray(np.sqrt(self.shares @ (spreads**2 + (means - mean) ** 2)))
+
+    def only(self, candidate: str) -> "PairedModel":
+        """The model of one of its candidates, however small its share."""
+        kept = np.flatnonzero(np.array(self.candidates) == candidate)
+        return self._of(kept, evidence_weights([self.processes[k] for k in kept]))
+
+    def without_negligible(self) -> "PairedModel":
+        """The model of those processes that have a share to speak of."""
+        kept = np.flatnonzero(self.shares > _NEGLIGIBLE)
+        return self._of(kept, self.shares[kept] / self.shares[kept].sum())
+
+    @property
+    def candidate_shares(self) -> dict[str, float]:
+        """Share of each candidate that has one, with sum 1."""
+        names = dict.fromkeys(self.candidates)
+        return {name: float(self.shares[np.array(self.candidates) == name].sum()) for name in names}
 
     @property
     def noise(self) -> float:
@@ -194,6 +228,7 @@ class PairedModel:
             "shots": self.shots,
             "scale": self.view.scale,
             "has_prior": self.prior is not None,
+            "candidates": self.candidates,
             "processes": [describe(process) for process in self.processes],
         }
         runs = self.processes[0].runs
@@ -213,7 +248,7 @@ class PairedModel:
 
     @classmethod
     def load(cls, folder: Path) -> "PairedModel":
-        """A saved one. The samples it is used on must have the same machines, counters and benchmark rows."""
+        """From what `save` stored. The samples it is used on must have the same machines, counters and benchmark."""
         description, arrays = archive.load(folder / _CORRECTION_FILE)
         runs = RunInputs(arrays["counters"], arrays["profile"], arrays["apps"])
         residuals = {bool(key): arrays[f"residual_{key}"] for key in (0, 1) if f"residual_{key}" in arrays}
@@ -223,15 +258,25 @@ class PairedModel:
             description["source"],
             description["target"],
             tuple(description["shots"]),
-            _View(Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]),
+            RunView(Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]),
             Prior.load(folder / _PRIOR_FOLDER) if description["has_prior"] else None,
             [
                 restore(process, runs, residuals[bool(has)])
                 for process, has in zip(description["processes"], has_prior, strict=True)
             ],
+            tuple(description["candidates"]),
             has_prior,
             arrays["shares"],
             residuals,
+        )
+
+    def _of(self, kept: Indices, shares: Floats) -> "PairedModel":
+        return replace(
+            self,
+            processes=[self.processes[k] for k in kept],
+            candidates=tuple(self.candidates[k] for k in kept),
+            has_prior=self.has_prior[kept],
+            shares=shares,
         )
 
     def _means(self, runs: RunInputs, base: Floats, prior: Floats) -> Floats:

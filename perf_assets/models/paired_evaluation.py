@@ -7,14 +7,15 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.metrics import log_rmse, mape
 from perf_assets.features.paired import Floats, Indices, PairedSamples
-from perf_assets.models.paired_adaptation import PairedAdaptation, fit_correction
-from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
+from perf_assets.models.additive_gp import Expectation
+from perf_assets.models.paired_adaptation import fit_correction
+from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior, expectation_unchanged
 from perf_assets.models.shots_only import SHOTS_ONLY, ShotsOnly
 
 Progress = Callable[[str], None]
 Row = dict[str, str | int | float]
 
-METHODS = ("source_unchanged", "without_prior", "with_prior", "paired", *SHOTS_ONLY)
+METHODS = ("source_unchanged", "constant_ratio", "without_prior", "with_prior", "paired", *SHOTS_ONLY)
 """The last learn log seconds on the target from counters on the source, from the shots alone."""
 NINETY_PERCENT = 1.645
 """Standard deviations on either side of a normal distribution's mean that hold nine tenths."""
@@ -38,7 +39,8 @@ def evaluate_paired(
     Each seed draws an order of the application configurations that ran on both machines: the first are the shots, those
     after the largest number of shots are the test rows of all. `mape` is a ratio over the test rows; `coverage_90` is
     the share of them in the 90% interval, where the method has one. Methods without anything to go by at a number of
-    shots are left out there. A target whose prior is not among `priors` gets one, of seed 0, for all seeds.
+    shots are left out there. A target whose prior is not among `priors` gets one for each source, of seed 0, for all
+    seeds; without benchmark rows or a third machine there is none, and nothing is said of `with_prior`.
     """
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
@@ -46,12 +48,13 @@ def evaluate_paired(
     parts, known = PriorParts(seed=0), priors or {}
     seeds, rows = list(seeds), []
     for target in targets:
-        prior = known.get(target) or attention_prior(samples, target, 0, parts)
         for source in sources:
             if source == target:
                 continue
+            prior = known.get(target) or _prior(samples, source, target, parts)
+            expected = prior.expected_unchanged if prior else expectation_unchanged(samples, source, target)
             for seed in seeds:
-                rows += _evaluate_order(samples, source, target, shot_counts, seed, methods, prior)
+                rows += _evaluate_order(samples, source, target, shot_counts, seed, methods, prior, expected)
         progress(f"{samples.machines[target]} as target: {len(rows)} scores so far")
     return rows
 
@@ -78,7 +81,8 @@ def _evaluate_order(
     shot_counts: Sequence[int],
     seed: int,
     methods: Sequence[str],
-    prior: Prior,
+    prior: Prior | None,
+    expected: Expectation,
 ) -> list[Row]:
     order = shuffled_runs(samples, source, target, seed)
     most = max(shot_counts)
@@ -88,12 +92,18 @@ def _evaluate_order(
     test, rows = order[most:], []
     for count in shot_counts:
         for method in methods:
-            found = predict_shots(method, samples, source, target, order[:count], test, prior)
+            found = predict_shots(method, samples, source, target, order[:count], test, prior, expected)
             if found is not None:
                 score = score_runs(samples.log_seconds[target, test], *found)
                 where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
                 rows.append({**where, "shots": count, "seed": seed, "method": method, **score})
     return rows
+
+
+def _prior(samples: PairedSamples, source: int, target: int, parts: PriorParts) -> Prior | None:
+    if not samples.is_benchmark.any() or not len(samples.hide_machine(target).examples()):
+        return None
+    return attention_prior(samples, target, 0, parts, source=source)
 
 
 def predict_shots(
@@ -103,20 +113,24 @@ def predict_shots(
     target: int,
     shots: Indices,
     test: Indices,
-    prior: Prior,
+    prior: Prior | None,
+    expected: Expectation | None = None,
 ) -> _Predicted | None:
-    """What a method, fitted to the shots, says of the test rows; None where it has nothing to go by."""
+    """What a method, fitted to the shots, says of the test rows; None where it has nothing to go by.
+
+    `expected` is what is expected of corrections of the source's time, see `fit_correction`.
+    """
     if method == "source_unchanged":
         return samples.log_seconds[source, test], None
     if method.startswith("target_"):
         if len(shots) < 2:
             return None
         return ShotsOnly.fit(method, samples, source, target, shots).predict(samples.counters[source, test]), None
-    if method == "paired":
-        model = PairedAdaptation().fit(samples, source, target, shots, prior=prior)
-    else:
-        model = fit_correction(samples, source, target, shots, [prior if method == "with_prior" else None])
-    return model.distribution(samples, test)
+    if (method == "with_prior" and prior is None) or (method == "constant_ratio" and not len(shots)):
+        return None
+    priors = {"paired": [prior, None] if prior and len(shots) else [prior], "with_prior": [prior]}.get(method, [None])
+    candidates = None if method == "paired" else [method]
+    return fit_correction(samples, source, target, shots, priors, expected, candidates).distribution(samples, test)
 
 
 def score_runs(true: Floats, predicted: Floats, spread: Floats | None) -> Row:

@@ -1,27 +1,35 @@
 """What is expected of runs on a machine of which only the benchmark is known: the prior that shots then correct.
 
-A blend of attention over benchmark rows, trees anchored on the benchmark, the bilinear model and the mixture of known
-machines. Its weights, and how far it is off, come from machines that are held out inside the training data: of the
-target nothing but its benchmark is seen. The mixture takes what a configuration took on other known machines where it
-ran there; where it ran on the source only, it is the bilinear model.
+A blend of attention over benchmark rows, trees anchored on the benchmark, the bilinear model, the mixture of known
+machines, and "no change": the time on the source. Its weights, how far it is off and what corrections of it look like
+come from known machines that play the target (`paired_trials`): of the target nothing but its benchmark is seen. The
+mixture takes what a configuration took on other known machines where it ran there; where it ran on the source only, it
+is the bilinear model.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Examples, Floats, PairedSamples
 from perf_assets.models import archive
-from perf_assets.models.additive_gp import Spreads
+from perf_assets.models.additive_gp import Expectation, Spreads
 from perf_assets.models.anchored import AnchoredTrees
 from perf_assets.models.attention import BenchmarkAttention
 from perf_assets.models.bilinear import BilinearModel
-from perf_assets.models.blend import HeldOut, choose_weights, held_out_predictions
 from perf_assets.models.machine_mixture import MachineMixture
+from perf_assets.models.paired_trials import (
+    UNKNOWN,
+    benchmark_distance,
+    blend_weights,
+    half_widths,
+    learn_expectation,
+    play_trials,
+)
 
 _FILE = "prior.npz"
 _LOADERS: dict[str, Callable[[Path], "_Component"]] = {
@@ -31,9 +39,8 @@ _LOADERS: dict[str, Callable[[Path], "_Component"]] = {
     "mixture": MachineMixture.load,
 }
 COMPONENTS = tuple(_LOADERS)
-_UNMEASURED = Spreads(offset=0.2, run=0.2)
-"""Where too few machines are known to hold one out."""
-_LEAST_SPREAD = 0.02
+_NEARLY_MOST = 0.9
+"""Share of the runs that a reference machine must have in common with the target, of the most that any has."""
 
 
 class _Component(Protocol):
@@ -44,32 +51,50 @@ class _Component(Protocol):
 
 @dataclass(frozen=True)
 class Prior:
-    """A fitted prior; its error on machines that were held out goes with it."""
+    """A fitted prior for one target; what known machines taught about it goes with it."""
 
     components: dict[str, _Component]
     weights: dict[str, float]
-    """Share of each component, above 0, with sum 1."""
-    spreads: Spreads
-    """Standard deviations of log(true / predicted) over held-out machines."""
+    """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
+    expected: Expectation
+    """Of corrections of this prior."""
+    expected_unchanged: Expectation
+    """Of corrections of the time on the source."""
+    half_widths: tuple[float, float] | None
+    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times. Looks at times on the source and on known machines, never at those on the target."""
-        found = [weight * self.components[name].predict(samples, examples) for name, weight in self.weights.items()]
-        return np.asarray(np.sum(found, axis=0))
+        total = np.zeros(len(examples))
+        for name, weight in self.weights.items():
+            total += weight * self.components[name].predict(samples, examples)
+        return total
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             component.save(folder / name)
-        archive.save(folder / _FILE, {"weights": self.weights, "spreads": asdict(self.spreads)}, {})
+        description = {
+            "weights": self.weights,
+            "expected": _described(self.expected),
+            "expected_unchanged": _described(self.expected_unchanged),
+            "half_widths": self.half_widths,
+        }
+        archive.save(folder / _FILE, description, {})
 
     @classmethod
     def load(cls, folder: Path) -> "Prior":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """From what `save` stored. The samples it is used on must have the same counters and benchmark rows."""
         description, _ = archive.load(folder / _FILE)
-        weights = description["weights"]
-        components = {name: _LOADERS[name](folder / name) for name in weights}
-        return cls(components, weights, Spreads(**description["spreads"]))
+        weights, widths = description["weights"], description["half_widths"]
+        return cls(
+            {name: _LOADERS[name](folder / name) for name in weights},
+            weights,
+            _expectation(description["expected"]),
+            _expectation(description["expected_unchanged"]),
+            None if widths is None else (widths[0], widths[1]),
+        )
 
 
 class PriorParts:
@@ -102,10 +127,14 @@ def attention_prior(
     seed: int,
     parts: PriorParts | None = None,
     names: Sequence[str] = COMPONENTS,
+    source: int | None = None,
+    unknown: Spreads = UNKNOWN,
 ) -> Prior:
     """The prior for a target machine, fitted with the target's application runs hidden, of the named components.
 
-    Give the same `parts` (of the same seed) for several targets of one fleet to fit shared components once.
+    Weights and expectations are for runs on `source`, by default the target's reference machine; another source may
+    be asked about all the same. Give the same `parts` (of the same seed) for several targets and sources of one fleet
+    to fit shared components once. `unknown` is what is expected of machines before any is known.
     """
     hidden = samples.hide_machine(target)
     if not samples.is_benchmark.any():
@@ -115,24 +144,50 @@ def attention_prior(
             "a prior for a new machine needs two other machines on which the same application configurations ran"
         )
     parts = parts or PriorParts(seed)
-    held_out = [
-        # Of the blend's caution nothing is wanted: the correction by shots estimates the offset itself.
-        replace(fold, distance=np.zeros_like(fold.distance))
-        for fold in held_out_predictions(hidden, "machine", names, parts.fit)
-    ]
-    shares, _ = choose_weights(held_out, len(names))
+    start = reference_machine(samples, target) if source is None else source
+    assert start is not None, "two other machines are known"
+    trials = play_trials(samples, start, target, names, parts.fit)
+    shares = blend_weights(trials, len(names))
     weights = {name: float(share) for name, share in zip(names, shares, strict=True) if share > 0}
-    return Prior({name: parts.fit(name, hidden) for name in weights}, weights, _spreads(held_out, shares))
+    return Prior(
+        {name: parts.fit(name, hidden) for name in weights},
+        weights,
+        learn_expectation(trials, shares, unknown),
+        learn_expectation(trials, np.zeros(len(names)), unknown),
+        half_widths(trials, shares),
+    )
 
 
-def _spreads(held_out: Sequence[HeldOut], weights: Floats) -> Spreads:
-    """Of held-out machines: root mean square of the mean error, and of the spread around it.
+def expectation_unchanged(samples: PairedSamples, source: int, target: int, unknown: Spreads = UNKNOWN) -> Expectation:
+    """Of corrections of the time on the source, from known machines; no benchmark is needed."""
+    trials = play_trials(samples, source, target, (), _no_component)
+    return learn_expectation(trials, np.zeros(0), unknown)
 
-    That spread is what makes the interval of nine tenths of the runs right: errors have long tails.
+
+def reference_machine(samples: PairedSamples, target: int) -> int | None:
+    """The machine to start from: among those that share most runs with the target, the one most like it.
+
+    For a target without runs, among those that ran most; None where there is none.
     """
-    if not held_out:
-        return _UNMEASURED
-    errors = [fold.true - weights @ fold.found for fold in held_out]
-    offset = np.sqrt(np.mean([error.mean() ** 2 for error in errors]))
-    run = np.sqrt(np.mean([(np.quantile(np.abs(error - error.mean()), 0.9) / 1.645) ** 2 for error in errors]))
-    return Spreads(max(float(offset), _LEAST_SPREAD), max(float(run), _LEAST_SPREAD))
+    here = samples.physical_machines
+    others = [int(m) for m in samples.training_machines if here[m] != here[target]]
+    if not others:
+        return None
+    seen = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
+    wanted = seen[target] if seen[target].any() else np.ones(len(seen[target]), bool)
+    shared = np.array([(seen[other] & wanted).sum() for other in others])
+    distances = np.array([benchmark_distance(samples, other, target) for other in others])
+    good = shared >= _NEARLY_MOST * shared.max()
+    return others[int(np.argmin(np.where(good, distances, np.inf)))]
+
+
+def _no_component(name: str, samples: PairedSamples) -> _Component:
+    raise BadInputError(f"no component {name} is known")
+
+
+def _described(expected: Expectation) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in expected.arrays().items()}
+
+
+def _expectation(description: Mapping[str, Any]) -> Expectation:
+    return Expectation(**{name: np.array(values, float) for name, values in description.items()})

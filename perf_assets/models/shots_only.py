@@ -41,7 +41,7 @@ class ShotsOnly:
 
     @classmethod
     def load(cls, path: Path) -> "ShotsOnly":
-        """A saved one."""
+        """From the file that `save` wrote."""
         description, arrays = archive.load(path)
         own = {name.removeprefix("model_"): array for name, array in arrays.items() if name.startswith("model_")}
         return cls(Scaler.from_arrays(arrays), restore(description["kind"], description["settings"], own))

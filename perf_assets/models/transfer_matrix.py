@@ -8,11 +8,11 @@ import pandas as pd
 
 from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.features.paired import PairedSamples, physical
-from perf_assets.models.adapted import PRIOR_COMPONENTS, reference_machine
+from perf_assets.models.adapted import PRIOR_COMPONENTS
 from perf_assets.models.adapted_view import adapt_view, pair_severity
 from perf_assets.models.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.paired_evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
-from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
+from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior, reference_machine
 
 SHOTS = (0, 5, 10, 20, 50)
 _LEAST_TEST_ROWS = 20
@@ -25,7 +25,7 @@ def learning_curve(samples: PairedSamples, machine: str, seeds: int, progress: C
     for target, name in enumerate(samples.machines):
         source = reference_machine(samples, target) if physical(name) == machine else None
         if source is not None:
-            rows += _scores(samples, source, target, seeds, _prior(samples, target))
+            rows += _scores(samples, source, target, seeds, _prior(samples, target, source, PriorParts(0)))
             progress(f"{name} from {samples.machines[source]}: {len(rows)} scores")
     return _frame(rows)
 
@@ -54,15 +54,20 @@ def pairs(samples: PairedSamples, seeds: int) -> list[Pair]:
 def matrix(samples: PairedSamples, todo: Sequence[Pair]) -> Iterator[tuple[Pair, pd.DataFrame]]:
     """Scores of pairs with their severity, as they get done.
 
-    A prior does not depend on the source: those of all targets are made first, each once.
+    What a prior is made of does not depend on the source: the priors of a target are made together, first.
     """
-    priors = dict(side_by_side(_prior_of, samples, list(dict.fromkeys(pair.target for pair in todo))))
-    pieces = [(pair, priors[pair.target]) for pair in todo]
+    targets = list(dict.fromkeys(pair.target for pair in todo))
+    asked = [(target, tuple(pair.source for pair in todo if pair.target == target)) for target in targets]
+    priors = {target: found for (target, _), found in side_by_side(_priors_of, samples, asked)}
+    pieces = [(pair, priors[pair.target][pair.source]) for pair in todo]
     yield from ((pair, rows) for (pair, _), rows in side_by_side(_score_pair, samples, pieces))
 
 
-def _prior_of(samples: PairedSamples, target: str) -> Prior:
-    return _prior(samples, samples.machines.index(target))
+def _priors_of(samples: PairedSamples, asked: tuple[str, tuple[str, ...]]) -> dict[str, Prior]:
+    """By source."""
+    (target, sources), parts = asked, PriorParts(0)
+    place = samples.machines.index
+    return {source: _prior(samples, place(target), place(source), parts) for source in sources}
 
 
 def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> pd.DataFrame:
@@ -85,8 +90,8 @@ def _scores(samples: PairedSamples, source: int, target: int, seeds: int, prior:
     ]
 
 
-def _prior(samples: PairedSamples, target: int) -> Prior:
-    return attention_prior(samples, target, 0, PriorParts(0), PRIOR_COMPONENTS)
+def _prior(samples: PairedSamples, target: int, source: int, parts: PriorParts) -> Prior:
+    return attention_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source)
 
 
 def _score_product(

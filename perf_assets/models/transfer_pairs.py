@@ -34,7 +34,7 @@ class PairedCandidate:
     def of(cls, samples: PairedSamples, source: int, target: int) -> "PairedCandidate":
         """With a prior if there are benchmark rows and other machines to learn it from."""
         has_prior = samples.is_benchmark.any() and len(samples.hide_machine(target).examples())
-        return cls(samples, source, target, attention_prior(samples, target, 0) if has_prior else None)
+        return cls(samples, source, target, attention_prior(samples, target, 0, source=source) if has_prior else None)
 
     def fit(self, shots: Indices, seed: int) -> Predict:
         """Learn from the shots, which are configurations; none are allowed."""

@@ -8,10 +8,13 @@ import pandas as pd
 PRODUCT = "product"
 METHODS = {
     PRODUCT: "what is registered",
-    "paired": "both corrections, by evidence",
+    "paired": "all candidates, by evidence",
     "with_prior": "correction of the prior",
     "without_prior": "correction without prior",
     "source_unchanged": "time on the source, unchanged",
+    "constant_ratio": "constant ratio of the shots",
+    "prior_unchanged": "prior, unchanged",
+    "prior_constant_ratio": "prior and a constant ratio",
     "target_ridge": "ridge on the shots alone",
     "target_gp": "Gaussian process on the shots alone",
 }
@@ -30,8 +33,8 @@ def is_target_only(method: str) -> bool:
 
 
 def is_baseline(method: str) -> bool:
-    """Whether a method is there to be beaten: shots alone, or the source alone."""
-    return is_target_only(method) or method.startswith("source_")
+    """Whether a method is there to be beaten: shots alone, the source alone, or a constant between the two."""
+    return is_target_only(method) or method.startswith("source_") or method == "constant_ratio"
 
 
 def methods_of(rows: pd.DataFrame) -> list[str]:

@@ -272,7 +272,7 @@ class ServedTarget:
             upper,
             self.name,
             self.version,
-            self.adapted.views[asked.seen_as].chosen in ("with_prior", "paired"),
+            self.adapted.views[asked.seen_as].uses_prior,
             count,
             asked.warnings,
         )

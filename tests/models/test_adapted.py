@@ -8,11 +8,11 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import Floats, Indices, PairedSamples, physical
-from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, reference_machine
+from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget
 from perf_assets.models.adapted_view import AdaptedView, adapt_view
 from perf_assets.models.paired_adaptation import fit_correction
 from perf_assets.models.paired_evaluation import shuffled_runs
-from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior
+from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior, reference_machine
 from perf_assets.models.stored_samples import Questions, with_questions
 
 TARGET = "birch"

@@ -137,7 +137,7 @@ def test_evaluation_scores_all_methods_on_the_same_rows(samples: PairedSamples, 
     told: list[str] = []
     known = {TARGET: prior}
     rows = evaluate_paired(samples, [SOURCE], [TARGET], [0, 6], [0, 1], progress=told.append, priors=known)
-    assert len(rows) == 2 * (4 + 6), "without shots there is no target-only baseline"
+    assert len(rows) == 2 * (4 + 7), "without shots there is no target-only baseline and no ratio of shots"
     assert summary(rows, "paired", 6)["median"] < summary(rows, "source_unchanged", 6)["median"]
     assert 0 <= summary(rows, "paired", 6)["coverage_90"] <= 1
     assert summary(rows, "paired", 0) == summary(rows, "with_prior", 0)
