@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,10 +66,8 @@ def _run(command: list[str], seconds: float) -> tuple[int | None, str]:
             code: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = None
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
         told.seek(0)
         return code, told.read()
