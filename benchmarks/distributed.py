@@ -156,4 +156,4 @@ if __name__ == "__main__":
     parser.add_argument("machines", nargs="?", type=int, default=6)
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
     given = parser.parse_args()
-    main(*(1, 3, 0.06, 2) if given.quick else (given.seeds, given.machines))
+    main(*(1, 3, 0.04, 1) if given.quick else (given.seeds, given.machines))

@@ -19,6 +19,7 @@ from paired_gpus import paired_gpus
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Indices, PairedSamples
 from perf_assets.models.paired_adaptation import PairedAdaptation, PairedModel, Prior, PriorParts, attention_prior
+from perf_assets.models.paired_prior import COMPONENTS
 from perf_assets.models.planner import plan
 
 COUNTS = np.arange(0, 51, 5)
@@ -26,12 +27,12 @@ REFERENCES = (10, 20, 30)
 WON = 0.30
 
 
-def main(seeds: int, most: int | None = None) -> None:
+def main(seeds: int, components: tuple[str, ...] = COMPONENTS, most: int | None = None) -> None:
     """Print what every pair saves, and the JSON line; of some targets, each from as many sources, if not of all."""
     samples, parts = paired_gpus(), PriorParts(0)
     saved: list[float] = []
     for target in range(len(samples.machines))[:most]:
-        prior = attention_prior(samples, target, 0, parts)
+        prior = attention_prior(samples, target, 0, parts, components)
         for source in [machine for machine in range(len(samples.machines)) if machine != target][:most]:
             curves = [_curves(samples, source, target, seed, prior) for seed in range(seeds)]
             by_chance, planned = np.mean(curves, axis=0)
@@ -90,4 +91,4 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.quick:
         COUNTS, REFERENCES = COUNTS[:3], REFERENCES[:1]
-    main(*(1, 1) if given.quick else (given.seeds,))
+    main(*(1, ("bilinear",), 1) if given.quick else (given.seeds,))

@@ -27,7 +27,7 @@ Scores = dict[str, dict[str, dict[str, float]]]
 
 def main(seeds: int, *, is_quick: bool) -> None:
     """Evaluate, print the tables and the JSON line."""
-    found = {"gpus": _gpus(seeds, *(3, "--methods", "random_forest,majority") if is_quick else ())}
+    found = {"gpus": _gpus(seeds, *(3, "--methods", "majority") if is_quick else ())}
     fleet = None if is_quick else _fleet(seeds)
     if fleet is not None:
         found["fleet"] = fleet
