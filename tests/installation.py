@@ -91,7 +91,7 @@ def _command_server() -> _CommandServer:
 
 
 def run_command(
-    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 280.0
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 600.0
 ) -> "subprocess.CompletedProcess[str]":
     """Run `perf-assets` in a process of its own, without the seconds that it takes to load."""
     asked = {"arguments": arguments, "environment": dict(environment), "folder": str(folder), "seconds": seconds}

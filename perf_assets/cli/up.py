@@ -105,6 +105,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
         # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
         "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
+        # Seven processes for jobs that nobody here gives it.
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
@@ -128,7 +130,7 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         service(
             "mlflow",
             [
-                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port)),
+                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port), "--workers", "1"),
                 *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
             ],
             lambda: answers(f"http://{here}:{mlflow_port}/health"),
