@@ -25,14 +25,14 @@ RUN_SECONDS = 400.0
 """A sensor interval and a run, on a machine that is busy with other tests."""
 
 
-def runs(up: Up) -> list[dict[str, Any]]:
+def runs_of_machine(up: Up) -> list[dict[str, Any]]:
     """Of this machine, newest first."""
     return [run for run in up.runs(JOB) if {"key": "dagster/partition", "value": MACHINE} in run["tags"]]
 
 
 def has_ended(up: Up, count: int) -> bool:
     """Whether there are so many runs, and the newest succeeded."""
-    found = runs(up)
+    found = runs_of_machine(up)
     assert not any(run["status"] == "FAILURE" for run in found), found
     return len(found) == count and found[0]["status"] == "SUCCESS"
 
@@ -118,12 +118,12 @@ def test_a_new_machine_gets_its_champion_by_itself(live: Up, trained: Installati
     }
     first = error(predicted(trained, tmp_path), true, held_out)
 
-    before = [run["runId"] for run in runs(live)]
+    before = [run["runId"] for run in runs_of_machine(live)]
     assert len(before) == 1
     land_bundles(trained, benchmark)
     ticks = count_ticks(live)
     wait_for(lambda: count_ticks(live) >= ticks + 2, "two ticks of the sensor", RUN_SECONDS)
-    assert [run["runId"] for run in runs(live)] == before, "the same content starts nothing"
+    assert [run["runId"] for run in runs_of_machine(live)] == before, "the same content starts nothing"
 
     land_bundles(trained, chosen[:SHOTS])
     wait_for(lambda: has_ended(live, 2), "a second run", RUN_SECONDS)
@@ -132,7 +132,7 @@ def test_a_new_machine_gets_its_champion_by_itself(live: Up, trained: Installati
     assert second < first, (second, first)
     assert {row["version"] for row in trained.json("models", "perf-source")["models"]} == sources, "sources stay"
     (version, _) = trained.json("models", f"perf-target-{MACHINE}")["models"]
-    assert version["tags"]["dagster_run_id"] == runs(live)[0]["runId"]
+    assert version["tags"]["dagster_run_id"] == runs_of_machine(live)[0]["runId"]
     for tag in ("machine", "source_version", "amm_version", "manifests_digest", "severity", "code_version"):
         assert tag in version["tags"], tag
     page = (trained.lake.reports / f"machine-{MACHINE}.html").read_text()
