@@ -4,8 +4,10 @@ PYTHON ?= $(firstword $(shell command -v python3.11 python3) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+# More workers than cores: some wait for services most of the time. Skipped tests are named at the end.
+PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup -rs
 
-.PHONY: setup demo up test test-all lint bench chaos fuzz docs clean
+.PHONY: setup demo up test test-quick test-all lint bench chaos fuzz docs clean
 
 setup: $(STAMP)
 
@@ -22,9 +24,18 @@ up: setup
 	$(BIN)/perf-assets up
 
 test: setup lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(PYTEST) --durations=20
 
+# At every save: no services, no databases, nothing that trains for long.
+test-quick: setup
+	$(PYTEST) -m "not integration and not slow"
+
+# All, and what takes long: eight processes on a new home twenty times, mutated files, faults by chance, the whole demo.
 test-all: test fuzz
+	PERF_ASSETS_OPENING_ROUNDS=20 $(PYTEST) tests/integration/test_first_opening.py
+	$(BIN)/python -m chaos --minutes 3
+	rm -rf build/demo && mkdir -p build/demo/dagster_home && cp dagster_home/dagster.yaml build/demo/dagster_home
+	PERF_ASSETS_LAKE=$(CURDIR)/build/demo/data_lake DAGSTER_HOME=$(CURDIR)/build/demo/dagster_home $(BIN)/perf-assets demo
 
 lint: setup
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ Last line: one JSON object. Goals: adapt 1 s, 1 ms for one row, 100,000 rows a s
 `..._cpu_...`, which is processor time: on a busy machine the difference is waiting.
 """
 
+import argparse
 import json
 import os
 import statistics
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import served_models
 import torch
 from served_models import served_paired, served_plain
 from torch import nn
@@ -74,8 +76,19 @@ def adam(fitted: Alignment, counters: Floats, target: Floats) -> float:
     return float(error.detach()) * freedom.noise**2 / len(target) * fitted.source.spread**2
 
 
+def make_small() -> None:
+    """Everything so small that all of it takes seconds."""
+    global SHOTS, COUNTERS, ROWS, BATCH, REPEATS, EPOCHS, SINGLES
+    SHOTS, COUNTERS, ROWS, BATCH, REPEATS, EPOCHS, SINGLES = 15, 12, 100, 1000, 1, 5, 5
+    served_models.MACHINES, served_models.CONFIGURATIONS, served_models.KERNELS, served_models.SHOTS = 5, 40, 12, 15
+
+
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
+    if parser.parse_args().quick:
+        make_small()
     keep_torch_in_budget()
     source, target = machine(1, 0.0, "source"), machine(2, 1.5, "target")
     task = TransferTask.of([source], target)

@@ -10,9 +10,9 @@ Last line: one JSON object (means over sources and seeds). Needs `../shared/data
 half a minute; an argument is the number of seeds (10).
 """
 
+import argparse
 import itertools
 import json
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,10 +27,10 @@ SHOTS = 10
 SOURCES = ("Tesla-K40", "GTX-680")
 
 
-def main(seeds: int) -> None:
+def main(seeds: int, sources: Sequence[str]) -> None:
     """Print each source and seed, and the JSON line."""
     samples, found = paired_gpus(), []
-    for source, seed in itertools.product(SOURCES, range(seeds)):
+    for source, seed in itertools.product(sources, range(seeds)):
         found.append(_scores(samples, samples.machines.index(source), seed))
         shown = ", ".join(f"{name} {value:.2f}" for name, value in found[-1].items())
         print(f"{source}, seed {seed}: {shown}", flush=True)
@@ -91,4 +91,8 @@ def _judged(found: list[Estimate], independent: list[Estimate], true: list[Estim
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=10)
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
+    given = parser.parse_args()
+    main(*(1, SOURCES[:1]) if given.quick else (given.seeds, SOURCES))

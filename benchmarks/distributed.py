@@ -11,6 +11,7 @@ Last line: one JSON object. Goals: two workers at least 1.7 times as fast as one
 process. Arguments: number of seeds (1), number of machines (6). Takes some minutes.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -50,11 +51,11 @@ class Measured:
     scores: pd.DataFrame
 
 
-def main(seeds: int, machines: int) -> None:
+def main(seeds: int, machines: int, scale: float = SCALE, most_pairs: int | None = None) -> None:
     """Print a line for each way, and the JSON line."""
     with tempfile.TemporaryDirectory() as folder:
-        samples = fleet(Path(folder), MACHINES[:machines])
-        todo = pairs(samples, seeds)
+        samples = fleet(Path(folder), MACHINES[:machines], scale)
+        todo = pairs(samples, seeds)[:most_pairs]
         print(
             f"{len(todo)} pairs of {len(samples.machines)} machines, {seeds} seeds, {os.cpu_count()} cores", flush=True
         )
@@ -76,7 +77,7 @@ def main(seeds: int, machines: int) -> None:
     print(json.dumps(figures))
 
 
-def fleet(folder: Path, machines: tuple[str, ...]) -> PairedSamples:
+def fleet(folder: Path, machines: tuple[str, ...], scale: float) -> PairedSamples:
     """Samples of the simulated fleet, through files, record and warehouse."""
     home = folder / "dagster_home"
     home.mkdir()
@@ -86,7 +87,7 @@ def fleet(folder: Path, machines: tuple[str, ...]) -> PairedSamples:
     from perf_assets.defs.resources import LakeResource
     from perf_assets.defs.runs import ingest_machines
 
-    for bundle in fleet_bundles(SCALE, 0, list(machines)):
+    for bundle in fleet_bundles(scale, 0, list(machines)):
         land(Lake.default(), bundle.facts, bundle.name, bundle.write)
     failed = [outcome.failure for outcome in ingest_machines(machines, lambda machine: None) if outcome.failure]
     if failed:
@@ -150,5 +151,9 @@ def timed(
 if __name__ == "__main__":
     # This file has the name of a package that Dask imports.
     sys.path.remove(str(Path(__file__).resolve().parent))
-    given = [int(argument) for argument in sys.argv[1:]]
-    main(*given, *(1, 6)[len(given) :])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=1)
+    parser.add_argument("machines", nargs="?", type=int, default=6)
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
+    given = parser.parse_args()
+    main(*(1, 3, 0.04, 1) if given.quick else (given.seeds, given.machines))

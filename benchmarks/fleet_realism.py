@@ -9,6 +9,7 @@ flops over peak, without caches, latency, launches or anything else.
 Last line: one JSON object. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA.
 """
 
+import argparse
 import json
 import math
 import os
@@ -116,6 +117,9 @@ def _line(name: str, count: int, result: dict[str, float]) -> str:
 
 def main() -> int:
     """Print the table, the kernels that are furthest off, and the JSON line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two machines only")
+    comparisons = COMPARISONS[::3] if parser.parse_args().quick else COMPARISONS
     given = os.environ.get("PERF_ASSETS_SHARED_DATA")
     root = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "rajaperf"
     if not root.is_dir():
@@ -127,7 +131,7 @@ def main() -> int:
     by_row: dict[str, dict[str, float]] = {}
     print(f"{'machine':22}{'n':>6}{'spearman':>10}{'median':>9}{'p90':>9}   (error factors)")
     worst = []
-    for comparison in COMPARISONS:
+    for comparison in comparisons:
         rows = compare(comparison, root)
         kernels = rows.set_index("kernel").map(math.log).groupby(level=0).mean().map(math.exp)
         by_kernel[comparison.machine], by_row[comparison.machine] = scores(kernels), scores(rows)

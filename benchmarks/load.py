@@ -183,8 +183,8 @@ def _size(folder: Path) -> tuple[int, float]:
     return len(found), sum(512 * file.st_blocks for file in found) / 1e6
 
 
-def measure(scale: float, machines: Sequence[str]) -> Load:
-    """All stages at one scale."""
+def measure(scale: float, machines: Sequence[str], *, with_models: bool = True) -> Load:
+    """All stages at one scale; those of models take minutes at any scale."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         measuring = Measuring(Path(folder))
         bundles = measuring.land(scale, machines, "all")
@@ -192,13 +192,18 @@ def measure(scale: float, machines: Sequence[str]) -> Load:
         known = sum(row["bundles"] + row["quarantined"] for row in ingested["machines"])
         if ingested["failures"] or known != bundles:
             raise SystemExit(f"{bundles} bundles landed, {known} are known: {ingested}")
-        measuring.command("train", "--json")
-        late = [machine for machine in LATER_MACHINES if machine in machines]
-        chosen = [argument for machine in late for argument in ("--machine", machine)]
-        adapted = json.loads(measuring.command("adapt", *chosen, "--seeds", str(_SEEDS), "--json"))
-        if not all(adapted["registered"].values()):
-            raise SystemExit(f"not every machine has a champion: {adapted['registered']}")
+        if with_models:
+            _train_and_adapt(measuring, machines)
         return measuring.load(scale, bundles, sum(row["runs"] for row in ingested["machines"]))
+
+
+def _train_and_adapt(measuring: Measuring, machines: Sequence[str]) -> None:
+    measuring.command("train", "--json")
+    late = [machine for machine in LATER_MACHINES if machine in machines]
+    chosen = [argument for machine in late for argument in ("--machine", machine)]
+    adapted = json.loads(measuring.command("adapt", *chosen, "--seeds", str(_SEEDS), "--json"))
+    if not all(adapted["registered"].values()):
+        raise SystemExit(f"not every machine has a champion: {adapted['registered']}")
 
 
 def profiles_only(scale: float, machine: str) -> Load:
@@ -267,6 +272,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--machines", default=",".join(MACHINES), help="names with commas, or all")
     parser.add_argument("--scales", default=",".join(f"{scale:g}" for scale in SCALES), help="two or more, with commas")
+    parser.add_argument("--quick", action="store_true", help="without models, figures without meaning")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     given = parser.parse_args()
     machines = fleet_machines() if given.machines == "all" else tuple(given.machines.split(","))
@@ -277,12 +283,15 @@ def main() -> int:
         return 0
     if len(scales) < 2:
         parser.error("--scales needs two at least: growth is from the last but one to the last")
+    if given.quick:
+        machines, scales = MACHINES[:1], [0.02, 0.04]
     loads = []
     for scale in scales:
-        loads.append(measure(scale, machines))
+        loads.append(measure(scale, machines, with_models=False) if given.quick else measure(scale, machines))
         print(f"scale {scale:g}: {loads[-1].seconds:.0f} s, {loads[-1].peak_mb:.0f} MB", flush=True)
     show_scales(loads)
-    show_formats(machines, loads[-1])
+    if not given.quick:
+        show_formats(machines, loads[-1])
     figures = growth(*loads[-2:])
     for name, goal in GOALS.items():
         print(f"{name}: {figures[name]} (goal: at most {goal:g})")

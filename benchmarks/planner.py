@@ -10,8 +10,8 @@ Last line: one JSON object: median over pairs of the shots saved, and the share 
 Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes some minutes; an argument is the number of seeds (3).
 """
 
+import argparse
 import json
-import sys
 
 import numpy as np
 from paired_gpus import paired_gpus
@@ -19,6 +19,7 @@ from paired_gpus import paired_gpus
 from perf_assets.core.metrics import mape
 from perf_assets.features.paired import Floats, Indices, PairedSamples
 from perf_assets.models.paired_adaptation import PairedAdaptation, PairedModel, Prior, PriorParts, attention_prior
+from perf_assets.models.paired_prior import COMPONENTS
 from perf_assets.models.planner import plan
 
 COUNTS = np.arange(0, 51, 5)
@@ -26,13 +27,13 @@ REFERENCES = (10, 20, 30)
 WON = 0.30
 
 
-def main(seeds: int) -> None:
-    """Print what every pair saves, and the JSON line."""
+def main(seeds: int, components: tuple[str, ...] = COMPONENTS, most: int | None = None) -> None:
+    """Print what every pair saves, and the JSON line; of some targets, each from as many sources, if not of all."""
     samples, parts = paired_gpus(), PriorParts(0)
     saved: list[float] = []
-    for target in range(len(samples.machines)):
-        prior = attention_prior(samples, target, 0, parts)
-        for source in (machine for machine in range(len(samples.machines)) if machine != target):
+    for target in range(len(samples.machines))[:most]:
+        prior = attention_prior(samples, target, 0, parts, components)
+        for source in [machine for machine in range(len(samples.machines)) if machine != target][:most]:
             curves = [_curves(samples, source, target, seed, prior) for seed in range(seeds)]
             by_chance, planned = np.mean(curves, axis=0)
             saved.append(float(np.median([_saved(by_chance, planned, count) for count in REFERENCES])))
@@ -84,4 +85,10 @@ def _saved(by_chance: Floats, planned: Floats, count: int) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
+    given = parser.parse_args()
+    if given.quick:
+        COUNTS, REFERENCES = COUNTS[:3], REFERENCES[:1]
+    main(*(1, ("bilinear",), 1) if given.quick else (given.seeds,))

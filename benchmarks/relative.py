@@ -7,6 +7,7 @@ Last line: one JSON object, MAPE as a ratio. Needs `../shared/data`, or PERF_ASS
 an argument is the number of seeds (1).
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -31,18 +32,18 @@ NOT_COUNTERS = r"^(unnamed_0|AppId|Device|Context|Stream|Kernel|l1_cache_used)$"
 SPECIFICATION = ["compute_version", "max_clock_rate", "num_of_cores", "L2", "bus", "memory_clock", "bandwith"]
 
 
-def main(seeds: int) -> None:
-    """Evaluate, print both tables and the JSON line."""
+def main(seeds: int, machines: int | None = None, *only: str) -> None:
+    """Evaluate, print both tables and the JSON line; with some machines and further options, if not with all."""
     given = os.environ.get("PERF_ASSETS_SHARED_DATA")
     folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "nvprof_gpus"
-    files = sorted(folder.glob("*.csv"))
+    files = sorted(folder.glob("*.csv"))[:machines]
     if not files:
         sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
     with tempfile.TemporaryDirectory() as temporary:
         spec = Path(temporary) / "spec.csv"
         rows = [{"machine": file.stem, **_data_sheet(file)} for file in files]
         pd.DataFrame(rows).to_csv(spec, index=False)
-        found = _evaluate(files, spec, seeds)
+        found = _evaluate(files, spec, seeds, only)
     for position, (protocol, methods) in enumerate(found.items()):
         print(
             f"\n{protocol}: MAPE, spread over {seeds} seeds, median over folds, within 25%; known before; goal of best"
@@ -61,17 +62,23 @@ def _data_sheet(file: Path) -> dict[str, float]:
     return {name: float(first[name]) for name in SPECIFICATION}
 
 
-def _evaluate(files: list[Path], spec: Path, seeds: int) -> dict[str, dict[str, dict[str, float]]]:
+def _evaluate(
+    files: list[Path], spec: Path, seeds: int, only: tuple[str, ...]
+) -> dict[str, dict[str, dict[str, float]]]:
     command = [str(Path(sys.executable).with_name("perf-assets")), "evaluate", "relative", "--json"]
     for file in files:
         command += ["--table", f"{file.stem}={file}"]
     command += ["--key", "AppName,Input.Size,Block.X,Block.Y", "--app-column", "AppName", "--time-column", "Duration"]
     command += ["--benchmark-app", "vectorAdd", "--benchmark-app", "matrix_sum_normal"]
-    command += ["--drop", NOT_COUNTERS, "--spec", str(spec), "--seeds", str(seeds)]
+    command += ["--drop", NOT_COUNTERS, "--spec", str(spec), "--seeds", str(seeds), *only]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     protocols: dict[str, dict[str, dict[str, float]]] = json.loads(done.stdout)["protocols"]
     return protocols
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
+    given = parser.parse_args()
+    main(*(1, 3, "--methods", "raw_xgboost,benchmark_mean") if given.quick else (given.seeds,))

@@ -11,6 +11,7 @@ predict; needs a lake with target models (PERF_ASSETS_LAKE), and is null without
 Last line: one JSON object. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes a minute or two.
 """
 
+import argparse
 import json
 import os
 import resource
@@ -30,6 +31,8 @@ from perf_assets.scheduling.trace import Trace
 
 NODES, TIMES, SHAKEN, RUNS = 100, 15, 20, 3
 MEMORY = "--memory"
+QUICK = "--quick"
+FEW_JOBS = 1000
 
 
 def main() -> None:
@@ -38,7 +41,7 @@ def main() -> None:
     print(f"{trace.name}: {len(trace):,} jobs, load {trace.load(NODES):.2f}; compiled in {compile_all():.1f} s")
     small, large = _seconds_per_job(trace), _seconds_per_job(trace.repeated(TIMES))
     print(f"EASY: {1 / small:,.0f} jobs/s at {len(trace):,} jobs, {1 / large:,.0f} at {TIMES * len(trace):,}")
-    command = [sys.executable, __file__, MEMORY]
+    command = [sys.executable, __file__, MEMORY, *([QUICK] if SHAKEN == 1 else [])]
     peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
     print(f"memory: {peak:.0f} MiB at {TIMES * len(trace):,} jobs")
     gains, killed = _predicted(trace)
@@ -62,7 +65,8 @@ def _trace() -> Trace:
     files = sorted(folder.glob("KTH-SP2*"))
     if not files:
         sys.exit(f"no trace of KTH-SP2 at {folder}; set PERF_ASSETS_SHARED_DATA to where the shared data are")
-    return read_swf(files[0])
+    trace = read_swf(files[0])
+    return trace.where(np.arange(len(trace)) < FEW_JOBS) if SHAKEN == 1 else trace
 
 
 def _seconds_per_job(trace: Trace) -> float:
@@ -137,4 +141,10 @@ def measure_by_strategy(rows: list[dict[str, object]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    _memory() if MEMORY in sys.argv else main()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(QUICK, action="store_true", help="seconds instead of minutes, figures without meaning")
+    parser.add_argument(MEMORY, action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.quick:
+        TIMES, SHAKEN, RUNS = 2, 1, 1
+    _memory() if given.memory else main()

@@ -1,15 +1,18 @@
 """An installation of its own, driven by the real command line: home, lake, services. Of tests and of `make chaos`."""
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -45,20 +48,56 @@ class Installation:
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run `perf-assets` from a folder that has nothing to do with it."""
-        return subprocess.run(
-            [PROGRAM, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            env=self.environment(),
-            cwd=self.root,
-            check=False,
-        )
+        return run_command(arguments, self.environment(), self.root)
 
     def json(self, *arguments: str) -> Any:
         done = self.run(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+
+class _CommandServer:
+    """What command_server.py is for, in this process."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, PROJECT / "tests" / "command_server.py"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        )
+        self._lock = threading.Lock()
+        atexit.register(self.stop)
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._lock:
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@cache
+def _command_server() -> _CommandServer:
+    """One for each process of tests."""
+    return _CommandServer()
+
+
+def run_command(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 600.0
+) -> "subprocess.CompletedProcess[str]":
+    """Run `perf-assets` in a process of its own, without the seconds that it takes to load."""
+    asked = {"arguments": arguments, "environment": dict(environment), "folder": str(folder), "seconds": seconds}
+    found = _command_server().ask(asked)
+    assert found["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {found['errors'][-2000:]}"
+    return subprocess.CompletedProcess([str(PROGRAM), *arguments], found["code"], found["output"], found["errors"])
 
 
 def install(root: Path) -> Installation:

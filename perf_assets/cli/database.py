@@ -12,6 +12,7 @@ import click
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
+from perf_assets.core.locks import exclusive
 from perf_assets.core.places import (
     check_dagster_home,
     dagster_home,
@@ -21,7 +22,7 @@ from perf_assets.core.places import (
 )
 from perf_assets.core.postgres import Address, is_postgres
 from perf_assets.core.shown_text import without_passwords
-from perf_assets.storage.files import exclusive, write_bytes
+from perf_assets.storage.files import write_bytes
 
 _DAGSTER, _MLFLOW = "dagster", "mlflow"
 """Schemas in the database: both have tables of the same names."""

@@ -14,9 +14,9 @@ from perf_assets.cli.outage import Keeper
 from perf_assets.cli.output import say
 from perf_assets.cli.services import SERVES, Service, answers, end_left_behind, free_port, stop, wait_until_ready
 from perf_assets.core.errors import BusyError
-from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.locks import exclusive
+from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root, sqlite_file
 from perf_assets.core.postgres import is_postgres
-from perf_assets.storage.files import exclusive
 from perf_assets.storage.permissions import check_private_places
 
 _START_SECONDS = 120.0
@@ -72,7 +72,10 @@ def _make_ready(home: Path) -> None:
     from perf_assets.defs.runs import migrate_instance, open_instance
 
     migrate_instance(home)
-    if is_postgres(mlflow_tracking_uri()):
+    store = mlflow_tracking_uri()
+    file = sqlite_file(store)
+    # MLflow's own service would make tables without a lock, beside a first command.
+    if is_postgres(store) or (file is not None and not file.exists()):
         from perf_assets.registry.store import open_store
 
         open_store()
@@ -102,6 +105,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         MLFLOW_URL: f"http://{here}:{mlflow_port}",
         # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
         "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
+        # Seven processes for jobs that nobody here gives it.
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 
@@ -125,7 +130,7 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         service(
             "mlflow",
             [
-                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port)),
+                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port), "--workers", "1"),
                 *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
             ],
             lambda: answers(f"http://{here}:{mlflow_port}/health"),

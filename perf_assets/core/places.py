@@ -78,7 +78,14 @@ def mlflow_tracking_uri() -> str:
 
 def is_own_registry() -> bool:
     """Whether the MLflow store is a file in the lake, or the database that 'perf-assets database' chose for it."""
-    prefix, uri, file = "sqlite:///", mlflow_tracking_uri(), mlflow_uri_file()
+    uri, file = mlflow_tracking_uri(), mlflow_uri_file()
     if file.is_file() and uri == file.read_text().strip():
         return True
-    return uri.startswith(prefix) and Path(uri.removeprefix(prefix)).resolve().is_relative_to(lake_root().resolve())
+    database = sqlite_file(uri)
+    return database is not None and database.resolve().is_relative_to(lake_root().resolve())
+
+
+def sqlite_file(uri: str) -> Path | None:
+    """The file that an address of a store names; None where it names a server."""
+    prefix = "sqlite:///"
+    return Path(uri.removeprefix(prefix)).absolute() if uri.startswith(prefix) else None

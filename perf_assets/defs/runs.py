@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.locks import exclusive
 from perf_assets.core.places import check_dagster_home, database_of
 from perf_assets.core.postgres import Address
 from perf_assets.defs import progress
@@ -39,6 +41,8 @@ _OF_WHAT_WAS_GIVEN = {
     "DagsterAssetCheckFailedError",
 }
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
+_OPENING_SECONDS = 120.0
+"""Wait for other processes that open the same home: the first of them makes all tables."""
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
 _Stage = tuple[str, str, dict[str, Any], str | None]
@@ -183,11 +187,21 @@ def open_instance() -> dg.DagsterInstance:
     """The persistent instance of this project."""
     home = check_dagster_home()
     os.environ["DAGSTER_HOME"] = str(home)
+    with _opened_by_one(home):
+        return dg.DagsterInstance.get()
+
+
+@contextmanager
+def _opened_by_one(home: Path) -> Iterator[None]:
+    """Let no other process open a home meanwhile: whoever is first makes its tables, which Dagster lets several try."""
     database = database_of(home)
-    if database is not None:
-        # Dagster would try for a minute, and end with pages of text.
-        Address(database).check()
-    return dg.DagsterInstance.get()
+    if database is None:
+        with exclusive(home / "open.lock", f"opening {home}", _OPENING_SECONDS):
+            yield
+    else:
+        # Also says at once where the server is away: Dagster would try for a minute, and end with pages of text.
+        with Address(database).locked("dagster tables"):
+            yield
 
 
 def migrate_instance(home: Path) -> None:
@@ -195,9 +209,8 @@ def migrate_instance(home: Path) -> None:
 
     Several may do so at once.
     """
-    database = database_of(home)
-    if database is not None:
-        with Address(database).locked("dagster tables"), dg.DagsterInstance.from_config(str(home)) as instance:
+    if database_of(home) is not None:
+        with _opened_by_one(home), dg.DagsterInstance.from_config(str(home)) as instance:
             instance.upgrade()
 
 

@@ -23,9 +23,6 @@ CHECKSUM_FAILED = "checksum FAILED"
 TOO_SHORT = "time below the resolution of the report"
 NO_MEAN = "the run reported no mean time"
 
-_PRECISE_SECONDS = 1e-4
-"""Total from which the microseconds of a timing report are at least three digits."""
-
 _ENDING = re.compile(
     r"-(?:(?:timing|speedup)-\w+\.csv|kernels\.csv|kernel-details\.csv|kernel-run-data\.csv|fom\.csv|checksum\.txt)$"
 )
@@ -176,14 +173,12 @@ def _timing(reports: ReportSet, parsed: _Reports, key: Key, ranks: int | None, c
 
 
 def _mean(parsed: _Reports, key: Key, reps: int | None) -> float | None:
-    """Mean seconds of a repetition.
+    """Mean seconds of a repetition: of the run data, whose times have six digits at any length, where they have it.
 
-    From the timing report, as are the fastest and the slowest pass; from the run data, which have six digits at any
-    length, where the microseconds of the timing report are too coarse.
+    The timing report, which also has the fastest and the slowest pass, is in whole microseconds.
     """
-    total = parsed.mean.seconds.get(key, 0.0) if parsed.mean else 0.0
     datum = parsed.run_data.rows.get(key) if parsed.run_data else None
-    if datum is not None and datum.seconds_per_rep is not None and (total < _PRECISE_SECONDS or not reps):
+    if datum is not None and datum.seconds_per_rep is not None:
         return datum.seconds_per_rep
     return _per_rep(parsed.mean, key, reps)
 

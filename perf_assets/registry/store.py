@@ -4,7 +4,8 @@ import importlib
 import logging
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,13 +18,17 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
 from perf_assets.core.errors import BadInputError, DatabaseError, RegistryError
-from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.locks import exclusive
+from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root, sqlite_file
 from perf_assets.core.postgres import Address, is_postgres
 from perf_assets.core.shown_text import csv_of
 
 EXPERIMENT = "perf_assets"
 _REQUIREMENTS = ["perf_assets"]
-_SQLITE = "sqlite:///"
+_OPENING_SECONDS = 120.0
+"""Wait for other processes that open the same file: the first of them makes all tables."""
+_OPENED: set[Path] = set()
+"""SQLite files that this process has seen with the tables that it needs."""
 _MIGRATED: set[Address] = set()
 """Databases that this process has seen with the tables that it needs."""
 
@@ -69,11 +74,11 @@ def open_store() -> MlflowClient:
     if is_postgres(uri):
         uri = Address(uri).url.render_as_string(hide_password=False)
     artifacts = None
-    if uri.startswith(_SQLITE):
-        folder = Path(uri.removeprefix(_SQLITE)).absolute().parent
-        folder.mkdir(parents=True, exist_ok=True)
+    file = sqlite_file(uri)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
         # A server knows where its artifacts go; for a file, MLflow would take the working directory.
-        artifacts = (folder / "artifacts").as_uri()
+        artifacts = (file.parent / "artifacts").as_uri()
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     _silence()
@@ -82,14 +87,27 @@ def open_store() -> MlflowClient:
         if is_postgres(uri):
             artifacts = (lake_root() / "mlflow" / "artifacts").as_uri()
             migrate(Address(uri))
-        client = MlflowClient()
-        if client.get_experiment_by_name(EXPERIMENT) is None:
-            _create_experiment(client, artifacts)
+        with _opened_by_one(uri):
+            client = MlflowClient()
+            if client.get_experiment_by_name(EXPERIMENT) is None:
+                _create_experiment(client, artifacts)
     except DatabaseError as error:
         raise RegistryError(f"the MLflow store {error}") from None
     except MlflowException as error:
         raise RegistryError(f"the MLflow store {uri} cannot be used ({first_line(error)})") from None
     return client
+
+
+@contextmanager
+def _opened_by_one(uri: str) -> Iterator[None]:
+    """Let no other process open a SQLite file meanwhile: the first makes its tables, which MLflow lets several try."""
+    file = sqlite_file(uri)
+    if file is None or (file in _OPENED and file.exists()):
+        yield
+        return
+    with exclusive(file.with_name("open.lock"), f"opening {file}", _OPENING_SECONDS):
+        yield
+    _OPENED.add(file)
 
 
 def migrate(address: Address) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from perf_assets.core.errors import BusyError
-from perf_assets.storage.files import exclusive
+from perf_assets.core.locks import exclusive
 
 LEASE_SECONDS = 40.0
 """A lease whose count stands still for so long is taken over."""

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri
-
-_SQLITE = "sqlite:///"
+from perf_assets.core.places import dagster_home, lake_root, mlflow_tracking_uri, sqlite_file
 
 
 def private_places() -> Iterator[tuple[str, Path]]:
@@ -15,9 +13,8 @@ def private_places() -> Iterator[tuple[str, Path]]:
     home, lake = dagster_home(), lake_root()
     yield from (("Dagster home", home), ("Dagster configuration", home / "dagster.yaml"), ("lake", lake))
     yield from (("record", lake / "record"), ("models", lake / "models"), ("counter catalogue", lake / "catalogue"))
-    uri = mlflow_tracking_uri()
-    if uri.startswith(_SQLITE):
-        database = Path(uri.removeprefix(_SQLITE))
+    database = sqlite_file(mlflow_tracking_uri())
+    if database is not None:
         yield from (("MLflow store", database.parent), ("MLflow store", database))
         yield "MLflow artifacts", database.parent / "artifacts"
 

@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from perf_assets.core.locks import exclusive
 from perf_assets.core.manifest import digest_of
-from perf_assets.storage.files import exclusive, replacing
+from perf_assets.storage.files import replacing
 from perf_assets.storage.lake import Lake
 
 _WAIT_SECONDS = 60.0

@@ -3,7 +3,10 @@
 import gc
 import json
 import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import dagster as dg
 import pytest
@@ -28,18 +31,32 @@ from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import COLLECTED_AT
+from tests.docs.newbox import copy_lake
 from tests.reports.site_checks import check_site
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("training")]
 FLEET = ("lassen", "quartz", "ruby", "dane")
 
 
-def test_from_landed_files_to_models(tmp_path: Path) -> None:
-    """One test, so that it is trained once, whichever process runs which tests."""
-    lake = Lake(tmp_path)
-    with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
-        patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
+@dataclass(frozen=True)
+class Site:
+    """A lake, and the instance that its runs are in."""
+
+    lake: Lake
+    instance: dg.DagsterInstance
+
+
+@pytest.fixture(scope="module")
+def once() -> Iterator[Site]:
+    """A fleet with all models, made once; not to be changed."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        TemporaryDirectory() as folder,
+        dg.instance_for_test() as instance,
+    ):
+        lake = Lake(Path(folder))
+        _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost",))
         patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
         patch.setattr(transfer_matrix, "SHOTS", (0, 5))
@@ -51,16 +68,28 @@ def test_from_landed_files_to_models(tmp_path: Path) -> None:
         run(instance, lake, "describe_machine_job", FLEET)
         run(instance, lake, "train_source_job")
         run(instance, lake, "adapt_machine_job", ("dane",), {"score_machine": {"config": {"seeds": 1}}})
-        every_machine_has_its_amm_of_one_encoder(lake)
-        source_models_are_registered_and_shown_beside_baselines(instance)
-        what_models_look_at_is_kept(lake)
-        the_target_model_answers_with_an_interval(lake)
-        all_pairs_are_scored_once(lake, instance)
-        what_did_not_change_is_kept(lake, instance)
-        a_locked_registry_is_said_and_the_next_run_succeeds(lake, instance)
-        slow_runs_are_drift(lake, instance)
-        aliases_move_and_come_back()
-        the_fleet_has_its_page(lake, instance)
+        yield Site(lake, instance)
+
+
+def _use(patch: pytest.MonkeyPatch, lake: Lake) -> None:
+    patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
+    # Opening a registry sets it.
+    patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{lake.root}/mlflow/mlflow.db")
+
+
+@pytest.fixture
+def made(once: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """To be looked at."""
+    _use(monkeypatch, once.lake)
+    return once
+
+
+@pytest.fixture
+def site(once: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A copy, to be changed."""
+    copy_lake(once.lake.root, tmp_path / "lake")
+    _use(monkeypatch, Lake(tmp_path / "lake"))
+    return Site(Lake(tmp_path / "lake"), once.instance)
 
 
 def run(
@@ -86,7 +115,8 @@ def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
     return {name: value.value for name, value in event.asset_materialization.metadata.items()}
 
 
-def every_machine_has_its_amm_of_one_encoder(lake: Lake) -> None:
+def test_every_machine_has_its_amm_of_one_encoder(made: Site) -> None:
+    lake = made.lake
     rows = stored(lake, AMMS, "")
     assert set(rows["seen_as"]) == {*FLEET, "lassen (host)"}
     assert rows["encoder_version"].nunique() == 1
@@ -96,9 +126,9 @@ def every_machine_has_its_amm_of_one_encoder(lake: Lake) -> None:
         assert (lake.reports / name).stat().st_size > 500
 
 
-def source_models_are_registered_and_shown_beside_baselines(instance: dg.DagsterInstance) -> None:
+def test_source_models_are_registered_and_shown_beside_baselines(made: Site) -> None:
     assert set(versions("perf-source")) == {"with-amm", "without-amm"}
-    shown = metadata(instance, WITH_AMM)
+    shown = metadata(made.instance, WITH_AMM)
     assert shown["mlflow_uri"] == f"models:/perf-source/{versions('perf-source')['with-amm']}"
     for method in ("raw_xgboost", "onehot_xgboost", "spec_xgboost", "with_amm"):
         assert method in str(shown["scores_on_held_out"])
@@ -106,27 +136,28 @@ def source_models_are_registered_and_shown_beside_baselines(instance: dg.Dagster
     assert len(str(shown["manifests_digest"])) == 64
 
 
-def what_models_look_at_is_kept(lake: Lake) -> None:
-    likeness = stored(lake, BEHAVES_LIKE, "")
+def test_what_models_look_at_is_kept(made: Site) -> None:
+    likeness = stored(made.lake, BEHAVES_LIKE, "")
     assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-3)
-    masks = stored(lake, FEATURE_MASKS, "")
+    masks = stored(made.lake, FEATURE_MASKS, "")
     assert "branch_ratio" in set(masks["feature"])
 
 
-def the_target_model_answers_with_an_interval(lake: Lake) -> None:
+def test_the_target_model_answers_with_an_interval(made: Site) -> None:
     served = load("perf-target-dane", "champion")
     found = served.predict(served.input_example)
     assert (found["lower_seconds"] < found["predicted_seconds"]).all()
     assert (found["predicted_seconds"] < found["upper_seconds"]).all()
-    scores = stored(lake, TRANSFER_SCORES, "")
+    scores = stored(made.lake, TRANSFER_SCORES, "")
     assert set(scores["machine"]) == {"dane"}
     assert {"paired", "target_gp", "source_unchanged"} <= set(scores["method"])
-    page = (lake.reports / "machine-dane.html").read_text()
+    page = (made.lake.reports / "machine-dane.html").read_text()
     assert "perf-target-dane" in page
     assert "imulated" in page
 
 
-def all_pairs_are_scored_once(lake: Lake, instance: dg.DagsterInstance) -> None:
+def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> None:
+    lake, instance = site.lake, site.instance
     steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1}}}
     run(instance, lake, "score_all_pairs_job", steps=steps)
     first = metadata(instance, TRANSFER_MATRIX.name)
@@ -134,6 +165,7 @@ def all_pairs_are_scored_once(lake: Lake, instance: dg.DagsterInstance) -> None:
     assert first["pairs_count"] == stored(lake, TRANSFER_MATRIX, "")[["source", "target"]].drop_duplicates().shape[0]
     run(instance, lake, "score_all_pairs_job", steps=steps)
     assert metadata(instance, TRANSFER_MATRIX.name)["pairs_kept_from_before_count"] == first["pairs_count"]
+    the_fleet_has_its_page(lake, instance)
 
 
 def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResult:
@@ -146,7 +178,8 @@ def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResu
     return job.execute_in_process(config, instance=instance, partition_key="dane", raise_on_error=False)
 
 
-def what_did_not_change_is_kept(lake: Lake, instance: dg.DagsterInstance) -> None:
+def test_what_did_not_change_is_kept(site: Site) -> None:
+    lake, instance = site.lake, site.instance
     before = versions("perf-target-dane")
     assert refresh(instance, lake).success
     assert versions("perf-target-dane") == before
@@ -163,7 +196,8 @@ def land_slow_runs(lake: Lake, count: int) -> None:
     land(lake, facts, f"slow-{count}", lambda folder: rows.to_csv(folder / "samples.csv", index=False))
 
 
-def a_locked_registry_is_said_and_the_next_run_succeeds(lake: Lake, instance: dg.DagsterInstance) -> None:
+def test_a_locked_registry_drift_and_aliases_of_one_target(site: Site) -> None:
+    lake, instance = site.lake, site.instance
     before = versions("perf-target-dane")
     land_slow_runs(lake, 1)
     locker = sqlite3.connect(lake.root / "mlflow" / "mlflow.db", isolation_level=None)
@@ -177,6 +211,8 @@ def a_locked_registry_is_said_and_the_next_run_succeeds(lake: Lake, instance: dg
     assert versions("perf-target-dane") == before
     assert refresh(instance, lake).success
     assert max(versions("perf-target-dane").values()) > before["champion"]
+    slow_runs_are_drift(lake, instance)
+    aliases_move_and_come_back()
 
 
 def slow_runs_are_drift(lake: Lake, instance: dg.DagsterInstance) -> None:

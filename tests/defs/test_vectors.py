@@ -25,6 +25,8 @@ SMALL = VaeDnnSettings(8, 16, 16, 1, 2, 2, 3, 3)
 FEW = ("vae_dnn", "random_forest")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:

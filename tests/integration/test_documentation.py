@@ -17,16 +17,16 @@ from tests.docs.pages import Command, commands, pages
 from tests.docs.running import Documented, with_little_work
 from tests.installation import Installation, bundles_of, install
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("documentation")]
 BENCHMARKED = "icelake-8375c"
 
 
 @pytest.fixture(scope="module")
-def documented(trained: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documented]:
+def documented(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documented]:
     """A folder with a lake, a Dagster home, and the files that pages name."""
     folder = tmp_path_factory.mktemp("documentation")
-    copy_lake(trained.lake.root, folder / "data_lake")
-    shutil.copytree(trained.home, folder / "dagster_home")
+    copy_lake(trained_once.lake.root, folder / "data_lake")
+    shutil.copytree(trained_once.home, folder / "dagster_home")
     write_files(folder)
     # Dane has a champion in the demo, and pages ask it; of the other machine only RAJAPerf is known.
     benchmark, runs = bundles_of(TWIN)

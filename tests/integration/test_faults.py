@@ -12,7 +12,7 @@ from tests.defs.conftest import land_perf_stat
 from tests.installation import Installation, Up, running, wait_for
 from tests.processes import service, worker
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 JOB, MANY = "refresh_machine", 600
 PATIENCE = 300.0

@@ -19,13 +19,13 @@ from perf_assets.storage.results import stored
 from tests.compute.tasks import write_profile
 from tests.installation import PROJECT, Installation
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("profiles")]
 
 
 @pytest.fixture
-def site(trained: Installation, tmp_path: Path) -> Installation:
+def site(trained_once: Installation, tmp_path: Path) -> Installation:
     """The trained fleet, to be changed."""
-    shutil.copytree(trained.root, tmp_path / "site")
+    shutil.copytree(trained_once.root, tmp_path / "site")
     return Installation(tmp_path / "site")
 
 

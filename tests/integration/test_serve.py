@@ -22,7 +22,7 @@ from perf_assets.storage.lake import Lake
 from tests.installation import PROGRAM
 from tests.serving.conftest import MACHINE, NAME, Fleet, fleet, lake
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 __all__ = ["fleet", "lake"]
 TOKEN = "open-sesame-and-more"
 

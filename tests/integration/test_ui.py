@@ -9,7 +9,7 @@ import pytest
 from tests.browser import chromium
 from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("live")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 MACHINE = "corona"

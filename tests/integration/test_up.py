@@ -13,7 +13,7 @@ from tests.browser import chromium
 from tests.defs.conftest import land_perf_stat
 from tests.installation import Installation, Up
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 def page(url: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import KernelTiming
 from perf_assets.readers.read import read
+from tests.peers import caliper_files
 
 EXPECTED = {
     "cali_quartz_O3_01": (
@@ -111,19 +112,17 @@ def test_copies_are_read_once(shared_data: Path, tmp_path: Path) -> None:
 
 
 def test_same_records_as_caliper_reader(shared_data: Path) -> None:
-    caliperreader = pytest.importorskip("caliperreader")
-    for file in sorted((shared_data / "rajaperf" / "quartz_cali").rglob("*.cali")):
-        reader = caliperreader.CaliperReader()
-        reader.read(str(file))
+    files = sorted((shared_data / "rajaperf" / "quartz_cali").rglob("*.cali"))
+    for file, theirs in zip(files, caliper_files(*files), strict=True):
         timings = by_kernel(file)
-        leaves = [r for r in reader.records if isinstance(r.get("region"), list) and len(r["region"]) == 3]
+        leaves = [r for r in theirs.records if isinstance(r.get("region"), list) and len(r["region"]) == 3]
         assert len(leaves) == len(timings)
         for leaf in leaves:
             timing = timings[leaf["region"][2]]
             seconds = float(leaf["inclusive#sum#time.duration.ns"]) * 1e-9 / float(leaf["any#Reps"])
             assert timing.seconds_per_rep == pytest.approx(seconds, rel=1e-12)
         metadata = read(file).metadata
-        for key, value in reader.globals.items():
+        for key, value in theirs.globals.items():
             assert metadata.get(key, value) == value
 
 

@@ -11,7 +11,7 @@ from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import Profile
 from perf_assets.readers.hpctoolkit_formula import FormulaError, evaluate
 from perf_assets.readers.read import read
-from tests.hatchet_rows import hatchet_rows
+from tests.peers import hatchet_rows
 from tests.readers.databases import XML, meta_db, profile_db, write_metric_dbs, write_v4
 
 METRICS = ("REALTIME (usec)", "PAPI_TOT_INS")

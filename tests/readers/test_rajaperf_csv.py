@@ -176,12 +176,16 @@ def test_failed_2026_checksum_is_invalid(tmp_path: Path) -> None:
     assert failed.seconds_per_rep == 0.0002
 
 
-@pytest.mark.parametrize(("total", "seconds"), [("0.005007", 0.00010014), ("0.000100", 2e-6), ("0.000099", 1e-4)])
-def test_2026_time_is_of_the_run_data_where_the_timing_report_is_coarse(
-    tmp_path: Path, total: str, seconds: float
+@pytest.mark.parametrize(
+    ("total", "per_rep", "seconds"),
+    [("0.005007", "0.000100000", 1e-4), ("0.000099", "0.000100000", 1e-4), ("0.005007", "0.000000000", 0.00010014)],
+)
+def test_2026_time_is_of_the_run_data_where_they_have_one(
+    tmp_path: Path, total: str, per_rep: str, seconds: float
 ) -> None:
     timing = f"Mean Runtime Report (sec.)  ,\nVariant     , Base_Seq\nTuning      , default\nBasic_DAXPY , {total}\n"
-    folder = write(tmp_path, P__kernel__details=DETAILS_2026, P__kernel__run__data=RUN_DATA, P__timing__Average=timing)
+    run_data = RUN_DATA.replace("0.000100000", per_rep)
+    folder = write(tmp_path, P__kernel__details=DETAILS_2026, P__kernel__run__data=run_data, P__timing__Average=timing)
     assert by_key(read(folder))[("Basic_DAXPY", "Base_Seq", "default")].seconds_per_rep == pytest.approx(seconds)
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError, BusyError, UnreadableFileError
+from perf_assets.core.locks import exclusive
 from perf_assets.core.manifest import Manifest
 from perf_assets.core.tables import COUNTERS, RAW_TABLES, RECORD_TABLES, RUNS, TABLES
 from perf_assets.storage import record as record_module
-from perf_assets.storage.files import exclusive
 from perf_assets.storage.ingest import ingest_machine, pending
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord, Snapshot

@@ -1,11 +1,8 @@
 from pathlib import Path
 
-import pytest
-
 from perf_assets.demo.writers.caliper import write_caliper
 from tests.demo.writers.conftest import benchmark_run, contents, kernel_run
-
-caliperreader = pytest.importorskip("caliperreader")
+from tests.peers import CaliperFile, caliper_files
 
 RUN = benchmark_run(
     (
@@ -25,8 +22,8 @@ def test_one_file_per_variant_and_tuning(tmp_path: Path) -> None:
 
 def test_caliper_reads_the_kernels(tmp_path: Path) -> None:
     write_caliper(tmp_path, RUN)
-    records, _ = caliperreader.read_caliper_contents(str(tmp_path / "Base_CUDA-block_256.cali"))
-    by_path = {tuple(record.get("path", ())): record for record in records}
+    (theirs,) = caliper_files(tmp_path / "Base_CUDA-block_256.cali")
+    by_path = {tuple(record.get("path", ())): record for record in theirs.records}
     assert set(by_path) == {
         (),
         ("RAJAPerf",),
@@ -55,7 +52,7 @@ def test_caliper_reads_the_kernels(tmp_path: Path) -> None:
 
 def test_caliper_reads_the_run(tmp_path: Path) -> None:
     write_caliper(tmp_path, RUN)
-    found = caliperreader.read_caliper_globals(str(tmp_path / "Base_Seq-default.cali"))
+    found = caliper_files(tmp_path / "Base_Seq-default.cali")[0].globals
     expected = {
         "cluster": "quartz",
         "variant": "Base_Seq",
@@ -73,9 +70,9 @@ def test_caliper_reads_the_run(tmp_path: Path) -> None:
 
 def test_several_passes_add_up_and_the_command_tells(tmp_path: Path) -> None:
     write_caliper(tmp_path, benchmark_run((kernel_run("Basic_DAXPY", pass_seconds=(1.0, 2.0)),), passes=2))
-    records, found = caliperreader.read_caliper_contents(str(tmp_path / "Base_Seq-default.cali"))
-    assert float(records[-1]["avg#inclusive#sum#time.duration"]) == 3.0
-    assert "--npasses,2," in found["cmdline"]
+    (theirs,) = caliper_files(tmp_path / "Base_Seq-default.cali")
+    assert float(theirs.records[-1]["avg#inclusive#sum#time.duration"]) == 3.0
+    assert "--npasses,2," in theirs.globals["cmdline"]
 
 
 def test_same_run_same_bytes(tmp_path: Path) -> None:
@@ -86,15 +83,12 @@ def test_same_run_same_bytes(tmp_path: Path) -> None:
 
 
 def test_attributes_are_those_of_the_real_file(tmp_path: Path, shared_data: Path) -> None:
-    def attributes(path: Path) -> dict[str, dict[str, object]]:
-        reader = caliperreader.CaliperReader()
-        reader.read(str(path))
-        found = {name: attribute.metadata() for name, attribute in reader.db.attributes.items()}
-        return {name: values for name, values in found.items() if not name.startswith("cali.attribute")}
+    def attributes(file: CaliperFile) -> dict[str, dict[str, object]]:
+        return {name: values for name, values in file.attributes.items() if not name.startswith("cali.attribute")}
 
     write_caliper(tmp_path, RUN)
-    ours = attributes(tmp_path / "Base_CUDA-block_256.cali")
-    theirs = attributes(shared_data / "rajaperf/lassen_cali/1048576/Base_CUDA-block_1024.cali")
+    real = shared_data / "rajaperf/lassen_cali/1048576/Base_CUDA-block_1024.cali"
+    ours, theirs = map(attributes, caliper_files(tmp_path / "Base_CUDA-block_256.cali", real))
     assert {name: theirs[name] for name in ours} == ours
     only_there = {
         "machine_build",
@@ -110,10 +104,10 @@ def test_attributes_are_those_of_the_real_file(tmp_path: Path, shared_data: Path
 
 
 def test_records_have_the_real_columns(tmp_path: Path, shared_data: Path) -> None:
-    def columns(path: Path) -> set[tuple[str, ...]]:
-        records, _ = caliperreader.read_caliper_contents(str(path))
-        return {tuple(sorted(record)) for record in records}
-
     write_caliper(tmp_path, RUN)
     real = shared_data / "rajaperf/lassen_cali/1048576/Base_CUDA-block_1024.cali"
-    assert columns(tmp_path / "Base_CUDA-block_256.cali") == columns(real)
+    ours, theirs = (
+        {tuple(sorted(record)) for record in file.records}
+        for file in caliper_files(tmp_path / "Base_CUDA-block_256.cali", real)
+    )
+    assert ours == theirs

@@ -9,7 +9,7 @@ import yaml
 from perf_assets.demo.simulated import ProfiledRun
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
 from tests.demo.writers.conftest import contents, expected_totals, profiled_run
-from tests.hatchet_rows import hatchet_rows
+from tests.peers import hatchet_rows
 
 RUNS = [profiled_run(), profiled_run(ranks=1, threads=1, hosts=1), profiled_run(ranks=3, threads=2, hosts=1, streams=3)]
 

@@ -1,0 +1,82 @@
+"""Runs `perf-assets` commands, each in a process of its own that is forked from this one, which has loaded everything.
+
+A command takes seconds to load and less to run. Reads from its standard input a JSON object on each line (arguments,
+environment, folder, time limit) and answers with exit code, output and errors; no code where the time was over.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+LOADED = ("perf_assets.cli.main", "perf_assets.defs.runs", "perf_assets.definitions", "perf_assets.registry.store")
+
+
+def _command(asked: dict[str, Any], output: Path, errors: Path) -> None:
+    """What the new process does; does not return."""
+    code = 70
+    try:
+        for stream, file in ((1, output), (2, errors)):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.setsid()
+        os.chdir(asked["folder"])
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        sys.argv = ["perf-assets", *asked["arguments"]]
+        from perf_assets.cli.main import main
+
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _waited_for(pid: int, seconds: float) -> int | None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+    # Not a TemporaryDirectory, which the new process would remove at its end.
+    folder = mkdtemp()
+    output, errors = Path(folder, "output"), Path(folder, "errors")
+    pid = os.fork()
+    if pid == 0:
+        _command(asked, output, errors)
+    code = _waited_for(pid, asked["seconds"])
+    said = [file.read_text() for file in (output, errors)]
+    shutil.rmtree(folder)
+    return {"code": code, "output": said[0], "errors": said[1]}
+
+
+def serve() -> None:
+    """Until the standard input is closed."""
+    # What modules say while they are loaded is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for name in LOADED:
+        importlib.import_module(name)
+    for line in sys.stdin:
+        answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()

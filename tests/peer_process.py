@@ -1,0 +1,39 @@
+"""What hatchet and caliper-reader read, in a process of its own; see peers.py."""
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+
+def hatchet_rows(folder: str, reader: str, options: dict[str, Any]) -> pd.DataFrame:
+    import hatchet
+
+    frame = getattr(hatchet.GraphFrame, reader)(folder, **options)
+    nodes = frame.dataframe.index.get_level_values("node")
+    rows: pd.DataFrame = frame.dataframe.assign(is_root=[node in frame.graph.roots for node in nodes])
+    return rows.reset_index(drop=True)
+
+
+def caliper_files(*files: str) -> list[dict[str, Any]]:
+    import caliperreader
+
+    return [_caliper_file(caliperreader, file) for file in files]
+
+
+def _caliper_file(caliperreader: Any, file: str) -> dict[str, Any]:
+    reader = caliperreader.CaliperReader()
+    reader.read(file)
+    return {
+        "records": reader.records,
+        "globals": reader.globals,
+        "attributes": {name: attribute.metadata() for name, attribute in reader.db.attributes.items()},
+    }
+
+
+if __name__ == "__main__":
+    question, arguments, answer = sys.argv[1:]
+    found = globals()[question](*pickle.loads(Path(arguments).read_bytes()))
+    Path(answer).write_bytes(pickle.dumps(found))
