@@ -16,8 +16,8 @@ import pandas as pd
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.shots import Shots
-from perf_assets.features.paired import Indices
 from perf_assets.features.transfer_tables import TransferTable, transfer_table
+from perf_assets.models.source_net import SourceSettings
 from perf_assets.models.transfer import LEAST_SHOTS
 from perf_assets.models.transfer_evaluation import Evaluation, evaluate_transfer
 from perf_assets.models.transfer_task import TransferTask
@@ -132,15 +132,15 @@ def modelx_rows(
     seeds: int = 10,
     *,
     catalogue: Catalogue | None = None,
-    rows: Indices | None = None,
+    settings: SourceSettings | None = None,
     progress: Progress = lambda _: None,
 ) -> list[ModelxRow]:
-    """One transfer with each number of shots; `rows` are those of the target that may be shots and test rows (all)."""
-    task = TransferTask.of(sources, target, catalogue)
+    """One transfer with each number of shots."""
+    task = TransferTask.of(sources, target, catalogue, settings)
     names = tuple(source.name for source in sources)
     features = _shared(task)
     return [
-        modelx_row(names, features, target.name, evaluate_transfer(task, count, seeds, rows=rows, progress=progress))
+        modelx_row(names, features, target.name, evaluate_transfer(task, count, seeds, progress=progress))
         for count in counts
     ]
 

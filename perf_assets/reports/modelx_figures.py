@@ -1,6 +1,5 @@
 """Pictures of ModelX's table. Every function writes a PNG and returns the drawn figure."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,6 +21,8 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _ACROSS = 3
 """Panels side by side."""
 _TITLE_LENGTH = 44
+_FINE = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+"""Marks of an axis that spans less than a factor of ten."""
 
 
 def severity_against_gain(gains: pd.DataFrame, target: Target) -> Figure:
@@ -49,7 +50,7 @@ def severity_against_gain(gains: pd.DataFrame, target: Target) -> Figure:
 def learning_curves(rows: pd.DataFrame, target: Target) -> Figure:
     """Columns transfer, shots and those of `METHODS`: a panel per transfer, a line per method."""
     parts = list(rows.groupby("transfer", sort=False))
-    across = min(_ACROSS, len(parts))
+    across = 2 if len(parts) == 4 else min(_ACROSS, len(parts))
     down = -(-len(parts) // across)
     figure = Figure(figsize=(7.6 if across == 1 else 4.4 * across, 3.3 * down + 0.6), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False).ravel()
@@ -85,7 +86,7 @@ def _log_factors(axes: Axes, values: "pd.Series[float]") -> None:
     room = max((high / low) ** 0.08, 1.1)
     axes.set_yscale("log")
     axes.set_ylim(low / room, high * room)
-    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if high / low >= 3 else tuple(np.arange(1, 10, 0.5))))
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if high / low >= 10 else _FINE))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}\N{MULTIPLICATION SIGN}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 

@@ -8,6 +8,7 @@ from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.machine_numbers import rank_correlation
 from perf_assets.reports.modelx_figures import METHODS, learning_curves, severity_against_gain
 from perf_assets.reports.results_page import Part, results_page
+from perf_assets.reports.summary import percent
 
 _TITLE = "ModelX's table"
 _ORIGIN = "tables as given"
@@ -41,11 +42,10 @@ def modelx_page(rows: pd.DataFrame, *, origin: str = _ORIGIN, is_in_site: bool =
 
 def _errors(rows: pd.DataFrame) -> pd.DataFrame:
     table = rows[["transfer", "shots", "severity", *METHODS, "improvement", "winner"]]
-    words = {**METHODS, "improvement": "improvement, %"}
     return table.assign(
         winner=[METHODS.get(str(name), str(name)) for name in rows["winner"]],
-        improvement=rows["improvement"].round(1),
-    ).rename(columns=words)
+        improvement=[_percent(value) for value in rows["improvement"] / 100],
+    ).rename(columns=METHODS)
 
 
 def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -57,11 +57,15 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
             "ratio": rows["ratio"],
             "best target-only": rows["target_best_method"],
             "as supervised": ["yes" if matches else "no" for matches in rows["matches_oracle"]],
-            "MAPE, %": 100 * rows["mape"],
-            "coverage of 90% intervals, %": 100 * rows["coverage_90"],
+            "MAPE": [_percent(value) for value in rows["mape"]],
+            "inside the 90% interval": [_percent(value) for value in rows["coverage_90"]],
             "leans on": rows["chosen"],
         }
     )
+
+
+def _percent(ratio: float) -> str:
+    return "\N{EN DASH}" if ratio != ratio else percent(ratio)
 
 
 def _gain_chart(rows: pd.DataFrame) -> list[Chart]:
