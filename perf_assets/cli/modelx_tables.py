@@ -66,8 +66,6 @@ def modelx(
 
     read = [_dataset(name, place) for name, place in given]
     found = modelx_table(read, wanted, seeds, targets=targets, drop=drop, catalogue=load_catalogue(), progress=say)
-    for note in found.notes:
-        say(note)
     if out is not None:
         _write(out, found)
         say(f"page: {out}")
@@ -89,10 +87,10 @@ def _dataset(name: str, place: str) -> "Dataset":
 
     path, column = _file_and_column(place)
     frame = read_table(path)
-    if not column:
-        column = _usual_target(name, frame)
-        say(f"{name}: predicts {column}; another column is named as {name}={path}:COLUMN")
-    return Dataset(name, frame, column)
+    if column:
+        return Dataset(name, frame, column)
+    usual = _usual_target(name, frame)
+    return Dataset(name, frame, usual, (f"{name}: predicts {usual}; another column is named as {name}={path}:COLUMN",))
 
 
 def _file_and_column(place: str) -> tuple[Path, str]:

@@ -36,6 +36,8 @@ class Dataset:
     name: str
     frame: pd.DataFrame
     target_column: str
+    notes: tuple[str, ...] = ()
+    """What a person should know about how it was read."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def modelx_table(
 ) -> ModelxTable:
     """Each of the targets (all datasets where none is named) with all other datasets as its sources.
 
-    Everything that is wrong with what was given is said before the first model is fitted.
+    Everything that is wrong with what was given is said before the first model is fitted; then notes go to `progress`.
     """
     tables = _tables(datasets, drop)
     wanted = list(dict.fromkeys(targets or tables))
@@ -118,11 +120,14 @@ def modelx_table(
     if unknown:
         raise BadInputError(f"target {unknown[0]!r} is no dataset; there are {listed(list(tables))}")
     counts = {name: _counts(tables[name], shots) for name in wanted}
+    notes = [*(note for one in datasets for note in one.notes), *(n for one in tables.values() for n in one.notes)]
+    for note in notes:
+        progress(note)
     rows: list[ModelxRow] = []
     for name in wanted:
         others = [table for other, table in tables.items() if other != name]
         rows += modelx_rows(others, tables[name], counts[name], seeds, catalogue=catalogue, progress=progress)
-    return ModelxTable(tuple(rows), tuple(note for table in tables.values() for note in table.notes))
+    return ModelxTable(tuple(rows), tuple(notes))
 
 
 def modelx_rows(

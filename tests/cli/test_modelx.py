@@ -41,7 +41,9 @@ def test_json_has_a_row_for_each_target_and_number_of_shots(files: Path) -> None
     places = given(files, "old=old.csv:seconds", "new=new.csv", "other=a:b.csv:time:s")
     done = run(*places, "--target", "new", "--target", "other", "--shots", "5%,12,8", "--seeds", "1", "--json")
     assert done.exit_code == 0, done.output
-    rows = json.loads(done.stdout)["rows"]
+    document = json.loads(done.stdout)
+    rows = document["rows"]
+    assert any("new: predicts seconds" in note for note in document["notes"])
     assert [(row["target"], row["shots"]) for row in rows] == [("new", 8), ("new", 12), ("other", 8), ("other", 12)]
     for row in rows:
         assert set(row) >= COLUMNS
@@ -95,7 +97,7 @@ def test_wrong_input_is_one_clear_line(
     done = run(*given(files, *places), *more)
     assert isinstance(done.exception, BadInputError), done.output
     assert message in str(done.exception)
-    assert done.stdout == ""
+    assert done.output == "", "nothing but the error"
 
 
 @pytest.mark.parametrize("text", ["old.csv", "=old.csv", "old="])
