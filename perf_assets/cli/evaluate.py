@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perf_assets.cli.modelx_tables import modelx
 from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say, say_stage
 from perf_assets.cli.tables import check_pattern, read_machine_tables, read_table, split_names
@@ -25,6 +26,7 @@ def command() -> None:
 
 
 command.add_command(vector)
+command.add_command(modelx)
 
 
 @command.command()

@@ -9,14 +9,12 @@ from perf_assets.cli.options import json_option
 from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.cli.tables import check_pattern, read_table, split_names
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.shots import Shots
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.models.transfer_evaluation import Evaluation
-
-_LEAST_SHOTS = 8
-"""Of a share: one percent of a small table is next to nothing."""
 
 
 @click.command()
@@ -103,7 +101,7 @@ def _unpaired(
     notes = [note for table in (*theirs, ours) for note in table.notes]
     for note in notes:
         say(note)
-    count = _count(shots, len(ours))
+    count = Shots.parse(shots).count(len(ours))
 
     from perf_assets.models.transfer import LEAST_SHOTS
     from perf_assets.models.transfer_evaluation import evaluate_transfer
@@ -147,7 +145,7 @@ def _paired(
 
     last = len(samples.machines) - 1
     task, rows = paired_task(samples, 0, last)
-    count = _count(shots, len(rows))
+    count = Shots.parse(shots).count(len(rows))
     _check_half(count, len(rows))
     return evaluate_paired_transfer(samples, task, rows, count, seeds, progress=say), list(samples.notes)
 
@@ -155,19 +153,6 @@ def _paired(
 def _check_half(count: int, rows: int) -> None:
     if count > rows // 2:
         raise BadInputError(f"{count} shots are more than half of the target's {rows} rows; the others are test rows")
-
-
-def _count(text: str, rows: int) -> int:
-    """Shots of `N` or `P%`."""
-    number = text.removesuffix("%")
-    try:
-        value = float(number)
-    except ValueError:
-        value = -1.0
-    is_share = text.endswith("%")
-    if not 0 <= value < float("inf") or (is_share and not 0 < value <= 100) or (not is_share and value % 1):
-        raise BadInputError(f"--shots {text!r}: give a number of rows or a share such as 5%")
-    return max(_LEAST_SHOTS, round(rows * value / 100)) if is_share else int(value)
 
 
 def _document(found: "Evaluation", notes: list[str], paired: str | None) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from perf_assets.reports.chart import Chart
 from perf_assets.reports.page import template
 
 _TEMPLATE = "results.html.jinja"
+_SMALL = 0.01
+"""Numbers below have two digits that count: three places would leave one or none."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,15 @@ class Part:
     """By caption; the first column names the row."""
 
 
-def results_page(title: str, origin: str, lead: str, parts: Sequence[Part]) -> str:
-    """The page; `origin` says which data the figures are from."""
-    return template(_TEMPLATE, cell=_cell).render(title=title, origin=origin, lead=lead, shown=parts)
+def results_page(title: str, origin: str, lead: str, parts: Sequence[Part], *, is_in_site: bool = True) -> str:
+    """The page; `origin` says which data the figures are from. One that is not in the site has no way to its index."""
+    return template(_TEMPLATE, cell=_cell).render(
+        title=title, origin=origin, lead=lead, shown=parts, is_in_site=is_in_site
+    )
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return "\N{EN DASH}" if value != value else f"{value:,.3f}".replace("-", "\N{MINUS SIGN}")
+        shown = f"{value:.2g}" if 0 < abs(value) < _SMALL else f"{value:,.3f}"
+        return "\N{EN DASH}" if value != value else shown.replace("-", "\N{MINUS SIGN}")
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -93,3 +93,21 @@ def busy_day() -> dict[str, list[GanttBar]]:
     """Two panels of a few jobs."""
     jobs = [GanttBar(DAY + 3600.0 * n, DAY + 3600.0 * (n + 2), n % 4, 1 + n % 3, n % 2 == 0, n == 3) for n in range(6)]
     return {"practice": jobs, "predictor, moldable": jobs[:4]}
+
+
+def modelx_rows() -> pd.DataFrame:
+    """ModelX's table: a transfer with two numbers of shots, and one without shared features, where sources harm."""
+    shared = {
+        "sources": "comd + cg", "target": "kripke", "features": "shared", "seeds": 10, "zero_shot": 0.17,
+        "linear_probe": 0.025, "fine_tune": 0.04, "target_best_method": "target_gp", "oracle_100x": 0.0001,
+        "oracle_100x_spread": 0.0, "winner": "product", "matches_oracle": False, "coverage_90": 0.9,
+        "chosen": "source_functions",
+    }  # fmt: skip
+    few = {**shared, "shots": 8, "severity": 0.5, "product": 0.011, "target_best": 0.015, "improvement": 56.0}
+    more = {**shared, "shots": 28, "severity": 0.6, "product": 0.00054, "target_best": 0.0023, "improvement": 97.84}
+    other = {
+        **few, "target": "<b>$new$", "features": "not shared", "severity": 1.0, "zero_shot": float("nan"),
+        "product": 0.035, "improvement": -40.0, "winner": "target_best",
+    }  # fmt: skip
+    unknown = {**other, "shots": 28, "severity": float("nan")}
+    return pd.DataFrame([{**row, "mape": 0.08} for row in (few, more, other, unknown)])

@@ -8,6 +8,7 @@ import pandas as pd
 from perf_assets.reports.amm_charts import amm_page, map_chart, vectors_chart
 from perf_assets.reports.fleet_page import fleet_page
 from perf_assets.reports.machine_page import machine_page
+from perf_assets.reports.modelx_page import modelx_page
 from perf_assets.reports.pairs_page import gain_chart, pairs_page
 from perf_assets.reports.schedule_page import day_chart, schedule_page, sweep_chart, turnaround_chart
 from perf_assets.reports.vector_page import growth_part, score_parts, vector_page
@@ -34,6 +35,7 @@ def results() -> dict[str, str]:
         "vectors.html": vector_page(simulated, [*parts, growth_part(result_tables.growth())]),
         "schedule.html": schedule_page(rows, charts, "Made up."),
         "pairs.html": pairs_page(matrix, gain_chart(matrix), medians),
+        "modelx.html": modelx_page(result_tables.modelx_rows()),
         "amm.html": amm_page(simulated, vectors_chart("amm", amms), map_chart("amm", amms)),
     }
 

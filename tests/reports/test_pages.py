@@ -31,7 +31,7 @@ LEAST_CONTRAST = 4.5
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
-@pytest.fixture(params=["index", "machine-dane", "xamm", "vectors", "schedule", "pairs", "amm"])
+@pytest.fixture(params=["index", "machine-dane", "xamm", "vectors", "schedule", "pairs", "modelx", "amm"])
 def page(request: pytest.FixtureRequest, site: Path) -> str:
     return (site / f"{request.param}.html").read_text()
 
@@ -77,6 +77,7 @@ def test_the_site_is_whole_wherever_it_is(site: Path, tmp_path: Path) -> None:
         "vectors.html": 5,
         "schedule.html": 3,
         "pairs.html": 1,
+        "modelx.html": 2,
         "amm.html": 2,
     }
 

@@ -16,7 +16,7 @@ from tests.reports.sites import ODD
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("site")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-PAGES = ("index", "machine-dane", "xamm", "vectors", "schedule", "pairs", "amm")
+PAGES = ("index", "machine-dane", "xamm", "vectors", "schedule", "pairs", "modelx", "amm")
 PATIENCE = 60_000
 """Milliseconds; other tests use the same two cores."""
 OVERFLOW = """() => [...document.querySelectorAll("body *")].filter((element) =>
