@@ -237,6 +237,7 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=tuple(FAMILIES), default=list(FAMILIES))
     parser.add_argument("--keep", type=Path, metavar="FILE", help="store records here, and go on from those in it")
     parser.add_argument("--quick", action="store_true", help="two small families, two transfers each, one seed")
+    parser.add_argument("--paired", action="store_true", help="score the paired model, too (families_paired.py)")
     given = parser.parse_args()
     asked = (["spechpc", "uci"], 1, 2, None) if given.quick else (given.families, given.seeds, None, given.keep)
     rows = summaries(run(*asked))
@@ -263,7 +264,12 @@ def main() -> None:
     merit = figure_of_merit(rows)
     print(f"severity: Spearman correlation {merit if merit is None else round(merit, 3)} (goal 0.6)")
     coverage = round(float(default["coverage"].mean()), 4)
-    print(json.dumps({"families": found, "coverage_90": coverage, "severity_spearman": merit}))
+    result: dict[str, object] = {"families": found, "coverage_90": coverage, "severity_spearman": merit}
+    if given.paired:
+        from families_paired import paired_families
+
+        result["paired"] = paired_families(given.seeds, progress=lambda line: print(line, file=sys.stderr, flush=True))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from tests.installation import PROJECT
 pytestmark = pytest.mark.integration
 FOLDER = PROJECT / "benchmarks"
 SECONDS = 280
-WITHOUT_QUICK_MODE = {"transfer"}
-"""Is being rewritten: leave it out here when it has one."""
 
 
 def scripts() -> list[str]:
@@ -22,11 +20,7 @@ def scripts() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.py") if "__main__" in file.read_text())
 
 
-def test_there_is_a_benchmark_for_each_that_is_left_out() -> None:
-    assert set(scripts()) >= WITHOUT_QUICK_MODE
-
-
-@pytest.mark.parametrize("name", [name for name in scripts() if name not in WITHOUT_QUICK_MODE])
+@pytest.mark.parametrize("name", scripts())
 def test_its_last_line_is_read(name: str, tmp_path: Path, shared_data: Path) -> None:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER_", "MLFLOW_"))}
     own = {
