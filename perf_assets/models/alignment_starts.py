@@ -12,7 +12,7 @@ import ot
 
 from perf_assets.features.paired import Floats, Mask
 from perf_assets.features.scaling import Scaler, signed_log
-from perf_assets.features.transfer_tables import CLIP, shot_scaler
+from perf_assets.features.transfer_tables import CLIP
 
 _RIDGE = 30.0
 """Penalty of the completion, relative to standardised counters of about a thousand rows."""
@@ -68,21 +68,6 @@ def matched(source: SourceRows, target_names: tuple[str, ...], same: Mapping[str
     for i, j in pairs:
         direct[i, j] = 1.0
     return _completed("matched", source, direct)
-
-
-def label_conditional(source: SourceRows, counters: Floats, target: Floats) -> Start:
-    """Ridge map from the shots to the source counters expected at the same target."""
-    scaled = source.scaler.transform(source.counters)
-    width = 0.15 * (source.target.std() + 1e-9)
-    shown = target - np.median(target) + np.median(source.target)
-    closeness = np.exp(-(((source.target[None] - shown[:, None]) / width) ** 2)) + 1e-9
-    expected = closeness @ scaled / closeness.sum(axis=1, keepdims=True)
-    scaler = shot_scaler(counters)
-    inputs = scaler.transform(counters)
-    middle = expected.mean(axis=0)
-    kernel = inputs @ inputs.T + len(target) * np.eye(len(target))
-    coefficients = (inputs.T @ np.linalg.solve(kernel, expected - middle)).T / scaler.spread[None]
-    return Start("label", coefficients, middle - coefficients @ scaler.mean, scaler.mean)
 
 
 def by_transport(source: SourceRows, counters: Floats, target: Floats, seed: int = 0) -> Start:

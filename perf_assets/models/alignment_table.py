@@ -48,7 +48,7 @@ class AlignmentTable:
 
 def alignment_tables(task: TransferTask, shots: Indices, seed: int = 0) -> list[AlignmentTable]:
     """One table for each source that an alignment on the shots goes through."""
-    kind = task.start_kinds[0]
+    kind = task.start_kind
     whole = task.fit_alignment(kind, shots)
     in_folds = [task.fit_alignment(kind, shots[inside]) for inside, _ in folds_of(len(shots), _FOLDS, seed)]
     logs = signed_log(task.target.counters[shots])

@@ -50,6 +50,8 @@ def severity(
     bins = min(_MOST_BINS, count // _LEAST_A_BIN)
     generator = np.random.default_rng(seed)
     theirs, ours = scaled_rows(source_counters), scaled_rows(target_counters)
+    if not (theirs.shape[1] and ours.shape[1]):
+        raise BadInputError("severity needs a counter that varies, in the source and in the target")
     count_kept = _direction_count(theirs, source_target, bins)
     theirs_whole = _directions(theirs, source_target, bins, count_kept)
     found = _distance(theirs_whole, _directions(ours, target, bins, count_kept))

@@ -191,11 +191,6 @@ def fit_xgboost(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
     return _boosted(inputs, target, seed, trees=150, depth=4)
 
 
-def fit_shallow_trees(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
-    """Boosted trees of two levels."""
-    return _boosted(inputs, target, seed, trees=60, depth=2)
-
-
 def fit_deep_trees(inputs: Floats, target: Floats, seed: int = 0) -> Forest:
     """Boosted trees for hundreds of rows and more."""
     return _boosted(inputs, target, seed, trees=300, depth=6)

@@ -50,7 +50,9 @@ def _target_only(target: TransferTable, name: str, shots: Indices, seed: int) ->
     if name == "gp":
         process = AveragedGp.fit(_alone(inputs(shots)), target.target[shots])
         return lambda rows: process.predict(_alone(inputs(rows)))
-    model = FIT_SMALL[name](inputs(shots), target.target[shots], seed)
+    known = inputs(shots)
+    # Shots that are all alike say nothing but their mean, and trees refuse them.
+    model = FIT_SMALL[name if known.shape[1] else "mean"](known, target.target[shots], seed)
     return lambda rows: model.predict(inputs(rows))
 
 
@@ -64,7 +66,7 @@ def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str,
     found: dict[str, Baseline] = {
         "linear_probe": lambda shots, seed: _linear_probe(task, shots),
         "fine_tune": lambda shots, seed: _fine_tune(task, shots, seed),
-        "ma": lambda shots, seed: AlignmentCandidate(task, task.start_kinds[0]).fit(shots, seed),
+        "ma": lambda shots, seed: AlignmentCandidate(task, task.start_kind).fit(shots, seed),
         "ma_mr": lambda shots, seed: _aligned_with_rest(task, shots, seed),
     }
     absent: dict[str, str] = {}
@@ -90,6 +92,8 @@ def supervised(target: TransferTable, rows: Indices, seed: int) -> Predict:
         table = replace(known, counters=known.counters[chosen], target=known.target[chosen])
         scaler = shot_scaler(table.counters, table.is_level)
         inputs = standardised_logs(scaler, signed_log(table.counters))
+        if not inputs.shape[1]:
+            return lambda counters: np.full(len(counters), table.target.mean())
         if kind == "gp":
             smooth = fit_smooth(table)
             return lambda counters: smooth(signed_log(counters))
@@ -115,7 +119,7 @@ def _zero_shot(task: TransferTask) -> Predict:
 
 def _aligned_with_rest(task: TransferTask, shots: Indices, seed: int) -> Predict:
     """ModelX whole: M_A from its surest start, and a process of what it leaves on shots it was not fitted on (M_R)."""
-    candidate = AlignmentCandidate(task, task.start_kinds[0])
+    candidate = AlignmentCandidate(task, task.start_kind)
     table, held_out = task.target, held_out_shots(candidate, shots, seed)
     scaler = shot_scaler(table.counters[shots], table.is_level)
 
@@ -129,7 +133,7 @@ def _aligned_with_rest(task: TransferTask, shots: Indices, seed: int) -> Predict
 
 def _start(task: TransferTask, shots: Indices) -> Alignment:
     """The first source with the first kind of start that it has, nothing fitted."""
-    return task.fit_alignment(task.start_kinds[0], shots, is_fixed=True).parts[0]
+    return task.fit_alignment(task.start_kind, shots, is_fixed=True).parts[0]
 
 
 def _linear_probe(task: TransferTask, shots: Indices) -> Predict:

@@ -30,8 +30,9 @@ from perf_assets.models.source_functions import SourceGroup
 from perf_assets.models.transfer_task import TransferTask
 
 LEAST_SHOTS = 4
-_ENOUGH_TO_ALIGN = 30
-"""Shots below which a map between features of other names cannot be read off their values."""
+_SHOTS_TO_ALIGN = range(30, 101)
+"""Numbers of shots with which features of other names are aligned: fewer do not show which is which, and with more of
+them the target's own rows say more than a source through a map."""
 _LEAST_KNOWN = 0.1
 """Share of the variance of its own held-out rows that a source's net must explain to be aligned to."""
 _ALIGNMENT = "transport"
@@ -202,7 +203,7 @@ def fit_product(
     table = task.target
     target, counters = table.target[shots], table.counters[shots]
     scaler = shot_scaler(counters, table.is_level)
-    is_aligned = not groups and len(shots) >= _ENOUGH_TO_ALIGN and _knows_itself(task)
+    is_aligned = not groups and len(shots) in _SHOTS_TO_ALIGN and _knows_itself(task)
     learned: list[Candidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
     rows = TargetFeatures(scaler, groups).inputs(counters)
     held_out = [held_out_shots(candidate, shots, seed)[:, None] for candidate in learned]

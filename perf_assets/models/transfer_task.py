@@ -12,15 +12,13 @@ from perf_assets.features.paired import Floats, Indices
 from perf_assets.features.scaling import signed_log
 from perf_assets.features.transfer_tables import TransferTable, same_counters
 from perf_assets.models.alignment import Aligned, Alignment
-from perf_assets.models.alignment_starts import Start, by_transport, label_conditional, matched
+from perf_assets.models.alignment_starts import Start, by_transport, matched
 from perf_assets.models.source_functions import SourceGroup
 from perf_assets.models.source_models import Source, group_sources
 from perf_assets.models.source_net import SourceSettings
 
 _LEAST_WEIGHT = 0.05
 """Of a source, relative to all: those below are left out."""
-_FEW_MATCHES = 0.5
-"""Share of a source's counters below which matching names are not relied on alone."""
 _MOST_RECENT = 32
 """Alignments that are kept: those of a fold are asked for several times."""
 
@@ -67,24 +65,18 @@ class TransferTask:
         found = [group.expected(group.inputs(logs)) for group in self.groups]
         return np.hstack(found) if found else np.empty((len(self.target), 0))
 
+    @property
+    def start_kind(self) -> str:
+        """The surest start of M_A: by name where a name is shared, else by values (co-optimal transport)."""
+        return "matched" if any(self.same) else "transport"
+
     def starts(self, kind: str, shots: Indices) -> list[Start | None]:
         """A start of M_A for each source; None where it has none of this kind."""
         if kind == "matched":
             names = self.target.counter_names
             return [matched(source.rows, names, same) for source, same in zip(self.sources, self.same, strict=True)]
-        make = label_conditional if kind == "label" else by_transport
         counters, target = self.target.counters[shots], self.target.target[shots]
-        return [make(source.rows, counters, target) for source in self.sources]
-
-    @property
-    def start_kinds(self) -> tuple[str, ...]:
-        """Starts worth trying, the surest first: values only count where few names match."""
-        shares = [
-            len(same) / len(source.rows.counter_names) for source, same in zip(self.sources, self.same, strict=True)
-        ]
-        if max(shares, default=0.0) >= _FEW_MATCHES:
-            return ("matched",)
-        return ("matched", "transport", "label") if any(self.same) else ("transport", "label")
+        return [by_transport(source.rows, counters, target) for source in self.sources]
 
     def fit_alignment(self, kind: str, shots: Indices, *, is_fixed: bool = False) -> Aligned:
         """M_A on the shots through every source that has such a start; likelier ones count more."""

@@ -8,6 +8,7 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.scaling import signed_log
 from perf_assets.features.transfer_tables import (
+    encoded_rows,
     same_counters,
     scaled_rows,
     shot_scaler,
@@ -70,3 +71,35 @@ def test_what_the_shots_say_nothing_about_is_ignored() -> None:
     assert asked[0, 0] == 0.0
     assert asked[1, 0] == 6.0
     assert scaled_rows(shots).mean(axis=0) == pytest.approx([0.0])
+
+
+def test_words_with_few_levels_are_indicators() -> None:
+    words = ["spread", "packed", None, "packed", "spread", "packed", "spread"]
+    table = transfer_table("t", pd.DataFrame({"placement": words, "run": list("abcdefg"), "s": range(1, 8)}), "s")
+    assert table.counter_names == ("placement=packed", "placement=spread")
+    assert table.counters[:, 0].tolist()[:2] == [0.0, 1.0]
+    assert np.isnan(table.counters[2]).all()
+    assert table.is_level.all()
+    assert any("run" in note and "ids" in note for note in table.notes)
+    asked = pd.DataFrame({"placement": ["spread", "random"]})
+    assert encoded_rows(asked, table.counter_names, table.level_columns).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    assert np.isnan(encoded_rows(asked[[]], table.counter_names, table.level_columns)).all()
+
+
+def test_numbers_with_some_text_are_numbers() -> None:
+    cells = [*map(str, range(20)), "?"]
+    table = transfer_table("t", pd.DataFrame({"age": cells, "s": np.arange(1, 22)}), "s")
+    assert table.counter_names == ("age",)
+    assert np.isnan(table.counters[-1, 0])
+    assert any("count as missing" in note for note in table.notes)
+
+
+def test_levels_are_equally_far_apart_however_rare() -> None:
+    shots = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    rows = standardised_logs(shot_scaler(shots, np.array([True, True])), signed_log(shots))
+    assert np.linalg.norm(rows[0] - rows[1]) == pytest.approx(2.0)
+
+
+def test_a_target_of_one_value_is_refused() -> None:
+    with pytest.raises(BadInputError, match="nothing to predict"):
+        transfer_table("t", pd.DataFrame({"a": [1.0, 2.0], "s": [3.0, 3.0]}), "s")

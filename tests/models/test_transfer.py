@@ -126,7 +126,7 @@ def test_the_model_is_the_same_after_storing(name: str, request: pytest.FixtureR
 def test_names_are_not_needed_with_enough_shots(alien: TransferTask) -> None:
     assert not any(alien.same)
     assert alien.groups == ()
-    assert alien.start_kinds == ("transport", "label")
+    assert alien.start_kind == "transport"
     few, many = fit_product(alien, SHOTS), fit_product(alien, MANY)
     assert {one.name for one in few.candidates} == {"target_only"}
     assert {one.name for one in many.candidates} == {"target_only", "alignment"}
