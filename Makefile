@@ -4,8 +4,8 @@ PYTHON ?= $(firstword $(shell command -v python3.11 python3) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# More workers than cores: some wait for services most of the time. Skipped tests are named at the end.
-PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist loadgroup -rs
+# Skipped tests are named at the end.
+PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup -rs
 
 .PHONY: setup demo up test test-quick test-all lint bench chaos fuzz docs clean
 

@@ -56,6 +56,10 @@ class Installation:
         return json.loads(done.stdout)
 
 
+_OF_TESTS = ("PERF_ASSETS_", "DAGSTER_", "MLFLOW_")
+"""Starts of the names of variables that tests set for commands."""
+
+
 class _CommandServer:
     """What command_server.py is for, in this process."""
 
@@ -65,7 +69,8 @@ class _CommandServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            # What a test has set is for its command: the server outlives the test that first asked it.
+            env={**{k: v for k, v in os.environ.items() if not k.startswith(_OF_TESTS)}, "PYTHONPATH": str(PROJECT)},
         )
         self._lock = threading.Lock()
         atexit.register(self.stop)

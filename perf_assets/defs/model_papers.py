@@ -33,7 +33,9 @@ def papers(
     drawn = picture(lambda target: candidate_figure(candidates, target))
     files["candidates.png"] = drawn
     return files, metadata | {
-        "candidates_on_held_out_shots": dg.MetadataValue.md(markdown_rows(candidates, ".3f")),
+        "candidates_on_held_out_shots": dg.MetadataValue.md(
+            markdown_rows(candidates.drop(columns=["source", "shots"]), ".3f")
+        ),
         "errors_beside_baselines": dg.MetadataValue.md(f"![errors on held-out runs]({as_data_uri(drawn)})"),
     }
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_TRIES = 5
+_TRIES = 20
 _Result = TypeVar("_Result")
 
 

@@ -53,7 +53,7 @@ def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
         done = launch(dict(os.environ), "score_all_pairs_job", config)
         assert done.returncode == 0, done.stderr
         ran = set(cluster.scheduler.task_prefixes)
-    assert {"score_all_pairs_job.score_all_pairs", "prior_of", "score_pair"} <= ran, ran
+    assert {"score_all_pairs_job.score_all_pairs", "priors_of", "score_pair"} <= ran, ran
 
     monkeypatch.setenv(VARIABLE, "laptop")
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")

@@ -72,7 +72,7 @@ def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "
     see(tab, "errors_beside_baselines")
     see(tab, f"perf-target-{adapted} version")
     shoot("target_partition")
-    tab.get_by_text("[Show Markdown]").first.click()
+    tab.locator("tr", has_text="errors_beside_baselines").get_by_text("[Show Markdown]").click()
     playwright.expect(tab.get_by_alt_text("errors on held-out runs")).to_be_visible(timeout=PATIENCE)
     shoot("target_picture")
     tab.goto(f"{live.dagster}/assets/model_target__adapted?view=checks")

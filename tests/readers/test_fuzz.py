@@ -48,7 +48,8 @@ def check(reading: Reading) -> None:
 
 
 def attempt(path: Path) -> None:
-    started = time.monotonic()
+    # Processor time: how long it takes beside other work says nothing of the reader.
+    started = time.process_time()
     message = ""
     try:
         check(read(path))
@@ -56,7 +57,7 @@ def attempt(path: Path) -> None:
         message = str(error)
     assert "\n" not in message
     assert message.encode().decode() == message
-    assert time.monotonic() - started < MAX_SECONDS
+    assert time.process_time() - started < MAX_SECONDS
 
 
 def mutated(data: bytes, seed: random.Random) -> bytes:
