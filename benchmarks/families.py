@@ -15,7 +15,7 @@ sees a source; coverage of the 90% intervals; median severity. At the end: what 
 over all transfers with log(error of the source as it is / error of the supervised model on all rows of the pool)).
 
 Shots are at least 8 and at most 200; test rows are half of a table, 2,000 at most. Last line: one JSON object; progress
-goes to stderr. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA; a family without its data is left out and said.
+goes to stderr. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA.
 """
 
 import argparse
