@@ -53,7 +53,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"perf_assets.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"perf_assets.cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -108,7 +108,7 @@ def _lost_database(error: BaseException | None) -> str | None:
     """One line where a failure comes of PostgreSQL going away half way; None for any other."""
     while error is not None:
         if type(error).__name__ == "OperationalError" and "psycopg2" in str(error):
-            from perf_assets.core.postgres import told_of_loss
+            from perf_assets.infra.postgres import told_of_loss
 
             return told_of_loss(error)
         error = error.__cause__ or error.__context__

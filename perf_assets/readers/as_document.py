@@ -3,7 +3,7 @@
 from typing import Any
 
 from perf_assets.core.measurements import KernelTiming, MetricTotal, Profile, Reading
-from perf_assets.core.shown_text import printable
+from perf_assets.core.text import printable
 
 
 def to_json(reading: Reading) -> dict[str, Any]:

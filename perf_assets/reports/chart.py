@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from perf_assets.core.shown_text import csv_of
+from perf_assets.core.text import csv_of
 from perf_assets.reports.inline import Draw, as_data_uri, picture
 
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")

@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from perf_assets.reports.figures import MOST_MAPE, percent_axis
-from perf_assets.reports.summary import error
+from perf_assets.reports.scores import error
+from perf_assets.reports.style import MOST_MAPE, percent_axis
 
 DOT, ARROW = "o", ">"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from perf_assets.reports.chart import Chart
-from perf_assets.reports.page import template
+from perf_assets.reports.site import template
 
 _TEMPLATE = "results.html.jinja"
 _SMALL = 0.01

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perf_assets.compute.resume import Kept, NothingKept, Rows, resumed
+from perf_assets.infra.resume import Kept, NothingKept, Rows, resumed
 from perf_assets.scheduling.fleet_jobs import FleetJobs, Problem
 from perf_assets.scheduling.metrics import Metrics
 from perf_assets.scheduling.simulate import Machine, Schedule, compile_all
@@ -19,7 +19,7 @@ from perf_assets.scheduling.strategies import (
     measured,
     nodes_to_match,
 )
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.traces.trace import Trace
 
 LOADS = tuple(round(0.5 + 0.1 * step, 1) for step in range(11))
 FULL_LOAD = 1.0

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perf_assets.features.fleet_samples import RUN_COLUMNS
-from perf_assets.features.paired import Floats, PairedSamples
+from perf_assets.features.fleet.samples import RUN_COLUMNS
+from perf_assets.features.samples import Floats, PairedSamples
 
 _SLACK = 1e-6
 """Relative: a number that was written and read again is still inside."""

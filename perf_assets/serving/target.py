@@ -7,22 +7,22 @@ from datetime import datetime
 
 import numpy as np
 
-from perf_assets.core.canonical import XAMM_FEATURES
 from perf_assets.core.catalogue import Catalogue, Resolved
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_samples import configuration_name
-from perf_assets.features.paired import HOST, Floats, physical
-from perf_assets.features.raw_counters import by_quantity, features_of_run
-from perf_assets.models.adapted import AdaptedTarget
-from perf_assets.models.online import OnlineCorrection, RunsAsSeen
-from perf_assets.models.paired_evaluation import NINETY_PERCENT
-from perf_assets.models.stored_samples import Questions
+from perf_assets.core.tables.canonical import XAMM_FEATURES
+from perf_assets.features.counters.raw import by_quantity, features_of_run
+from perf_assets.features.fleet.samples import configuration_name
+from perf_assets.features.samples import HOST, Floats, physical
+from perf_assets.models.common.questions import Questions
+from perf_assets.models.target.evaluation import NINETY_PERCENT
+from perf_assets.models.target.model import AdaptedTarget
+from perf_assets.models.target.online import OnlineCorrection, RunsAsSeen
+from perf_assets.registry.tables.target import usual_features
 from perf_assets.registry.target import load_target, registered_name
-from perf_assets.registry.target_questions import usual_features
 from perf_assets.registry.versions import created_at, tags_of
 from perf_assets.serving.answers import Prediction
-from perf_assets.serving.asked import Run
 from perf_assets.serving.ranges import Ranges
+from perf_assets.serving.requests import Run
 
 _FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
 _HARD = 0.7

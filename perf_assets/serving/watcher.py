@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 
-from perf_assets.serving.models import Models
+from perf_assets.serving.champions import Models
 
 OBSERVED_SECONDS = 0.3
 """Between two looks at the landing zone: a run that somebody hands in counts within a second."""

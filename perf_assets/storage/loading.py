@@ -7,9 +7,9 @@ import duckdb
 import pyarrow.parquet as pq
 
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.schema import Derivation, Table
-from perf_assets.core.tables import BUNDLES, COUNTERS, RAW_TABLES, SPECS, TABLES
-from perf_assets.storage.files import sha256_of
+from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RAW_TABLES, SPECS, TABLES
+from perf_assets.core.tables.schema import Derivation, Table
+from perf_assets.infra.files import sha256_of
 from perf_assets.storage.record import MachineRecord, Snapshot
 
 STATE = "warehouse_state"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from perf_assets.core.schema import Table
+from perf_assets.core.tables.schema import Table
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,17 @@ PACKAGE = Path(__file__).resolve().parents[2] / "perf_assets"
 
 ALLOWED = {
     "core": set(),
-    "readers": {"core"},
-    "features": {"core"},
-    "scheduling": {"core", "compute"},
+    "infra": {"core"},
+    "readers": {"core", "infra"},
+    "features": {"core", "infra"},
+    "scheduling": {"core", "infra"},
+    "demo": {"core", "infra"},
     "reports": {"core"},
-    "storage": {"core"},
-    "demo": {"core"},
-    "compute": {"core"},
-    "models": {"core", "features", "compute"},
-    "registry": {"core", "features", "models"},
-    "serving": {"core", "readers", "features", "storage", "models", "registry"},
+    "storage": {"core", "infra"},
+    "models": {"core", "infra", "features"},
+    "registry": {"core", "infra", "features", "models"},
+    "serving": {"core", "infra", "readers", "features", "storage", "models", "registry"},
+    "workflows": {"core", "infra", "readers", "features", "models", "registry", "storage", "reports", "scheduling"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
 SHELLS = {"defs", "cli", "api"}
@@ -35,9 +36,9 @@ HOMES = {
     "uvicorn": {"serving"},
     "dagster": {"defs"},
     "dagster_dask": {"defs"},
-    "dask": {"compute"},
-    "dask_jobqueue": {"compute"},
-    "distributed": {"compute"},
+    "dask": {"infra"},
+    "dask_jobqueue": {"infra"},
+    "distributed": {"infra"},
     "duckdb": {"storage"},
     "mlflow": {"registry"},
     "torch": {"models"},
@@ -116,7 +117,8 @@ def test_the_command_line_answers_without_loading_anything() -> None:
 def test_predictions_in_python_need_no_dagster() -> None:
     assert loaded_after("from perf_assets.api import open_lake").isdisjoint([*HEAVY, "dagster", "pandas"])
     everything = "; ".join(
-        f"import perf_assets.serving.{path.stem}" for path in (PACKAGE / "serving").glob("[a-z]*.py")
+        f"import perf_assets.{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}"
+        for path in (PACKAGE / "serving").rglob("[a-z]*.py")
     )
     assert "dagster" not in loaded_after(everything)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.reports import page as page_module
+from perf_assets.reports import site as page_module
 from tests.reports.site_checks import Page, check_site
 from tests.reports.sites import ODD
 
 pytestmark = pytest.mark.xdist_group("site")
 
-FOLDER = Path(page_module.__file__).parent
+FOLDER = Path(page_module.__file__).with_name("templates")
 TEXT_ON = {
     "ground": ("ink", "soft", "link"),
     "paper": ("ink", "soft", "link", "good", "bad"),

@@ -11,18 +11,18 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from perf_assets.cli.output import print_table, say
+from perf_assets.cli.support.output import print_table, say
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.shown_text import csv_of, in_markdown, markdown_rows
-from perf_assets.features.derivations import deriving
+from perf_assets.core.text import csv_of, in_markdown, markdown_rows
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.reports.figures import save
-from perf_assets.serving.reading import stored_runs
-from perf_assets.storage.ingest import ingest_machine
+from perf_assets.reports.style import save
+from perf_assets.serving.runs import stored_runs
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 
 PACKAGE = Path(__file__).resolve().parents[2] / "perf_assets"
@@ -114,11 +114,11 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers() -> None:
 
 
 def test_every_csv_for_people_is_made_without_formulas() -> None:
-    allowed = {"core/shown_text.py", "defs/models.py", "demo/writers/samples.py"}
+    allowed = {"core/text.py", "defs/sources/assets.py", "demo/writers/samples.py"}
     """The one place; a digest of rows, which nobody opens; and measurements that are simulated."""
     writers = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if ".to_csv(" in file.read_text()}
     assert writers == allowed
-    assert "digest_of(rows.to_csv(" in (PACKAGE / "defs" / "models.py").read_text()
+    assert "digest_of(rows.to_csv(" in (PACKAGE / "defs" / "sources" / "assets.py").read_text()
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "[link=file:///etc]x[/link]", "\u202egnp"])
@@ -155,11 +155,11 @@ def test_all_markdown_of_dagster_is_made_of_text() -> None:
 
 
 def test_pages_escape_what_they_are_given() -> None:
-    templates = sorted((PACKAGE / "reports").glob("*.jinja"))
+    templates = sorted((PACKAGE / "reports" / "templates").glob("*.jinja"))
     assert templates
     own_script = "<script>{{ script | safe }}</script>"
     """A file of ours without data in it; its digest is in the page's content policy (tests/reports/test_pages.py)."""
-    assert "{{" not in (PACKAGE / "reports" / "page.js.jinja").read_text()
+    assert "{{" not in (PACKAGE / "reports" / "templates" / "page.js.jinja").read_text()
     for file in templates:
         text = file.read_text()
         if file.name == "page.html.jinja":

@@ -1,0 +1,79 @@
+"""`perf-assets read`."""
+
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from perf_assets.cli.support.options import json_option, kind_option
+from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.measurements import Reading
+
+_SHOWN_PROFILES = 8
+_SHOWN_ROWS = 20
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@kind_option
+@json_option
+def command(path: Path, kind: str | None, as_json: bool) -> None:
+    """Print what a file or folder contains: kernel timings, or whole-program totals of every profile.
+
+    The format is found by content. Nothing is stored.
+    """
+    from perf_assets.readers.as_document import to_json
+    from perf_assets.readers.read import read
+
+    if not path.exists():
+        raise BadInputError(f"{path} does not exist")
+    reading = read(path, kind)
+    if as_json:
+        print_json(to_json(reading))
+    elif reading.timings:
+        _print_timings(reading)
+    else:
+        _print_profiles(reading)
+
+
+def _print_timings(reading: Reading) -> None:
+    columns = ["kernel", "variant", "tuning", "size", "reps", "ranks", "threads", "seconds/rep", "note"]
+    rows = [
+        [
+            *(timing.kernel, timing.variant, timing.tuning),
+            *(_or_blank(value) for value in (timing.problem_size, timing.reps, timing.ranks, timing.threads)),
+            "" if timing.seconds_per_rep is None else f"{timing.seconds_per_rep:.6g}",
+            timing.invalid_reason or "",
+        ]
+        for timing in reading.timings
+    ]
+    print_table(f"{reading.format}: {len(rows)} timings", columns, rows)
+
+
+def _print_profiles(reading: Reading) -> None:
+    if len(reading.profiles) > _SHOWN_PROFILES:
+        _print_overview(reading)
+        return
+    for profile in reading.profiles:
+        title = f"{reading.format}: run {profile.run}, {profile.ranks} ranks x {profile.threads_per_rank} threads"
+        rows = [
+            [name, total.unit, *(f"{value:.10g}" for value in (total.sum, total.mean_over_ranks, total.min, total.max))]
+            for name, total in profile.metrics.items()
+        ]
+        print_table(title, ["metric", "unit", "sum", "mean over ranks", "min", "max"], rows)
+
+
+def _print_overview(reading: Reading) -> None:
+    columns = ["run", "ranks", "threads", "wall seconds", "metrics"]
+    shown = [
+        [p.run, p.ranks, p.threads_per_rank, "" if p.wall_seconds is None else f"{p.wall_seconds:.6g}", len(p.metrics)]
+        for p in islice(reading.profiles, _SHOWN_ROWS)
+    ]
+    count = len(reading.profiles)
+    title = f"{reading.format}: {count} profiles" + (f", the first {_SHOWN_ROWS}" if count > _SHOWN_ROWS else "")
+    print_table(f"{title} (--json has all metrics)", columns, shown)
+
+
+def _or_blank(value: int | None) -> str:
+    return "" if value is None else str(value)
