@@ -1,9 +1,10 @@
 """What do observed runs give? Seven real GPUs: a model of 10 shots, then 100 jobs of the target handed in one by one.
 
 Sources are Tesla-K40 and GTX-680, targets all others (12 pairs). The model (correction without prior) stays as it is;
-`models/target/online.py` corrects it after every job. MAPE on the rows that are neither shots nor jobs, at most 300: of
-the model alone, of the corrected one after 10, 30 and 100 jobs, and of a model that is fitted to shots and jobs anew, which
-is what the next adaptation does. `coverage` is the share of test rows inside the 90% interval after 100 jobs.
+`models/target/online.py` corrects it after every job. MAPE on the rows that are neither shots nor jobs, at most 300:
+of the model alone, of the corrected one after 10, 30 and 100 jobs, and of a model that is fitted to shots and jobs
+anew, which is what the next adaptation does. `coverage` is the share of test rows inside the 90% interval after 100
+jobs.
 
 Last line: one JSON object (medians over pairs and seeds). Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes a
 minute; an argument is the number of seeds (3).

@@ -1,13 +1,13 @@
 """How many shots does a planned choice save against a random one? Seven real GPUs, every ordered pair.
 
-The target's runs are split in halves: from one, shots are drawn at random or planned (`models/target/planner.py`, five at
-a time, the model refitted after each five), on the other the error is measured. Both start from the prior alone. For each
-pair the errors are averaged over the seeds; a random choice of 10, 20 and 30 shots has some error, and the planned
-choice needs fewer or more shots for the same (linear between measured numbers of shots; at most 50). Saved is one minus
-their ratio, the median of the three. One prior seed for each target.
+The target's runs are split in halves: from one, shots are drawn at random or planned (`models/target/planner.py`,
+five at a time, the model refitted after each five), on the other the error is measured. Both start from the prior
+alone. For each pair the errors are averaged over the seeds; a random choice of 10, 20 and 30 shots has some error,
+and the planned choice needs fewer or more shots for the same (linear between measured numbers of shots; at most 50).
+Saved is one minus their ratio, the median of the three. One prior seed for each target.
 
-Last line: one JSON object: median over pairs of the shots saved, and the share of pairs that save at least 30%.
-Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes some minutes; an argument is the number of seeds (3).
+Last line: one JSON object: median over pairs of the shots saved, and the share of pairs that save at least 30%. Needs
+`../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes some minutes; an argument is the number of seeds (3).
 """
 
 import argparse
