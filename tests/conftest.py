@@ -51,6 +51,12 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def own_data() -> Path:
+    """Real measurements that the repository has, laid out like the shared ones."""
+    return Path(__file__).with_name("data")
+
+
+@pytest.fixture(scope="session")
 def fleet() -> "PairedSamples":
     """A small made-up fleet, from tables as the warehouse gives them."""
     from perf_assets.features.fleet.samples import fleet_samples

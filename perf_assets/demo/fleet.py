@@ -12,8 +12,12 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import MachineSpec
 from perf_assets.core.manifest import SPEC_NAME, BundleFacts
-from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.applications.design import Application
+from perf_assets.demo.applications.kripke import KRIPKE
+from perf_assets.demo.applications.laghos import LAGHOS
+from perf_assets.demo.applications.minivite import MINIVITE
+from perf_assets.demo.applications.sw4lite import SW4LITE
+from perf_assets.demo.applications.testdfft import TESTDFFT
 from perf_assets.demo.execution import Execution, execute
 from perf_assets.demo.fleet_machines import load_machines, machine_text
 from perf_assets.demo.hardware.placement import place
@@ -29,6 +33,9 @@ from perf_assets.demo.writers.perf_stat import write_perf_stat
 from perf_assets.demo.writers.rajaperf_2024 import write_rajaperf_2024
 from perf_assets.demo.writers.rajaperf_2026 import write_rajaperf_2026
 from perf_assets.demo.writers.samples import write_samples_csv, write_samples_parquet
+
+APPLICATIONS: tuple[Application, ...] = (LAGHOS, KRIPKE, MINIVITE, SW4LITE, TESTDFFT)
+
 
 SOURCE_MACHINES = ("quartz", "ruby", "corona", "lassen")
 """Those that a site has measured for years."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.core.yaml_text import parse_yaml
 
 VARIABLE = "PERF_ASSETS_PROFILE"

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import MANIFEST_NAME, OBSERVED_TAG, BundleFacts, parse_manifest
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.serving.requests import Observation, Run
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.landing import land

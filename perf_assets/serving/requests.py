@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.manifest import MAX_APP, MAX_ARGS
-from perf_assets.core.validation import check_text, first_problem
+from perf_assets.core.text import check_text, first_problem
 
 MOST_COUNTERS = 10_000
 """Of a run."""

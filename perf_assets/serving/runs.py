@@ -15,7 +15,7 @@ from perf_assets.core.manifest import MANIFEST_NAME, BundleFacts, parse_manifest
 from perf_assets.core.measurements import Reading
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.readers.bundle import Row, profile_rows
 from perf_assets.readers.read import read
 from perf_assets.serving.requests import Run, checked

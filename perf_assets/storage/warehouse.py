@@ -25,6 +25,7 @@ from perf_assets.storage.loading import (
     STATE,
     Derive,
     RecordChangedError,
+    Violation,
     counters_of,
     derivation_digest,
     derive,
@@ -35,9 +36,9 @@ from perf_assets.storage.loading import (
     results_digest,
     results_of,
     row_counts,
+    violations,
 )
 from perf_assets.storage.record import MachineRecord
-from perf_assets.storage.violations import Violation, violations
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from perf_assets.defs.ingest import features, raw
 from perf_assets.defs.resources import LakeResource
 from perf_assets.features.counters.quality import DOUBTS
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.violations import Violation
+from perf_assets.storage.loading import Violation
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.execution import Execution, execute
+from perf_assets.demo.fleet import APPLICATIONS
 from perf_assets.demo.fleet_machines import load_machines
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.hardware.quantities import DEVICE, HOST

@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.manifest import SPEC_NAME
-from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.execution import Execution, execute
-from perf_assets.demo.fleet import fleet_bundles
+from perf_assets.demo.fleet import APPLICATIONS, fleet_bundles
 from perf_assets.demo.fleet_machines import load_machines, machine_text
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.simulated import ProfiledRun

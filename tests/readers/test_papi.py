@@ -23,8 +23,8 @@ def write(folder: Path, number: int, content: Any) -> Path:
     return folder
 
 
-def test_real_file_with_reads_counts_top_level_regions_once(shared_data: Path) -> None:
-    (profile,) = read(shared_data / "papi" / "papi_hl_sample_with_reads.json").profiles
+def test_real_file_with_reads_counts_top_level_regions_once(own_data: Path) -> None:
+    (profile,) = read(own_data / "papi" / "papi_hl_sample_with_reads.json").profiles
     assert (profile.ranks, profile.threads_per_rank) == (1, 1)
     assert profile.metrics["perf::TASK-CLOCK"].sum == 40100080 + 4360459 + 3869081
     assert profile.metrics["perf::PAGE-FAULTS"].sum == 2
@@ -33,16 +33,16 @@ def test_real_file_with_reads_counts_top_level_regions_once(shared_data: Path) -
     assert profile.metrics["real_time_nsec"].unit == "nsec"
 
 
-def test_real_file_with_two_threads(shared_data: Path) -> None:
-    (profile,) = read(shared_data / "papi" / "papi_hl_sample_2threads.json").profiles
+def test_real_file_with_two_threads(own_data: Path) -> None:
+    (profile,) = read(own_data / "papi" / "papi_hl_sample_2threads.json").profiles
     assert (profile.ranks, profile.threads_per_rank) == (1, 2)
     total = profile.metrics["perf::TASK-CLOCK"]
     assert (total.sum, total.min, total.max) == (3128028 + 3147463, 3128028, 3147463)
     assert profile.wall_seconds == pytest.approx(7109758 / 1e9, rel=1e-12)
 
 
-def test_real_files_with_random_ranks_are_runs_of_their_own(shared_data: Path) -> None:
-    reading = read(shared_data / "papi" / "papi_hl_output")
+def test_real_files_with_random_ranks_are_runs_of_their_own(own_data: Path) -> None:
+    reading = read(own_data / "papi" / "papi_hl_output")
     assert reading.format == "papi-hl-json"
     assert [profile.run for profile in reading.profiles] == [f"rank_{n}.json" for n in (543019, 698700, 935427)]
     assert [profile.ranks for profile in reading.profiles] == [1, 1, 1]

@@ -21,8 +21,8 @@ def text(folder: Path, content: str) -> Path:
     return file
 
 
-def test_real_perf_output(shared_data: Path) -> None:
-    profile = only(shared_data / "papi" / "perf_stat.csv")
+def test_real_perf_output(own_data: Path) -> None:
+    profile = only(own_data / "papi" / "perf_stat.csv")
     total = profile.metrics["task-clock"]
     assert (total.sum, total.unit, total.running_ratio) == (3.92, "msec", 1.0)
     assert profile.metrics.keys() == {"task-clock"}
@@ -105,21 +105,21 @@ def test_two_files_in_one_directory_are_runs_by_name(tmp_path: Path) -> None:
     assert [profile.run for profile in read(tmp_path).profiles] == ["a", "b"]
 
 
-def test_real_cachegrind_output(shared_data: Path) -> None:
-    profile = only(shared_data / "papi" / "cachegrind.out")
+def test_real_cachegrind_output(own_data: Path) -> None:
+    profile = only(own_data / "papi" / "cachegrind.out")
     values = {name: total.sum for name, total in profile.metrics.items()}
     assert values == {
         "Ir": 13761981, "I1mr": 1355, "ILmr": 1335, "Dr": 2126926, "D1mr": 263479, "DLmr": 1009, "Dw": 1583921,
         "D1mw": 65959, "DLmw": 65888, "Bc": 2384981, "Bcm": 3404, "Bi": 309, "Bim": 164,
     }  # fmt: skip
-    assert read(shared_data / "papi" / "cachegrind.out").format == "cachegrind"
+    assert read(own_data / "papi" / "cachegrind.out").format == "cachegrind"
     assert profile.labels["counters"] == "simulated"
     assert profile.labels["command"] == "./work"
     assert profile.labels["simulated_LL"] == "268435456 B, 64 B, direct-mapped"
 
 
-def test_real_callgrind_output_has_another_order_of_events(shared_data: Path) -> None:
-    reading = read(shared_data / "papi" / "callgrind.out")
+def test_real_callgrind_output_has_another_order_of_events(own_data: Path) -> None:
+    reading = read(own_data / "papi" / "callgrind.out")
     values = {name: total.sum for name, total in reading.profiles[0].metrics.items()}
     assert reading.format == "callgrind"
     assert reading.metadata["counters"] == "simulated"

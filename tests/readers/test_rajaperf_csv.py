@@ -21,6 +21,8 @@ RUNS_2024 = (
     "t2_s100000_quiet",
     "t2_s4000000",
 )
+OWN_RUNS = ("heavy_t2_s100000", "subset_t2_sizefact")
+"""Runs that the repository has."""
 TIMER_SECONDS = 1e-6
 """Resolution of the timing reports."""
 
@@ -58,9 +60,17 @@ def assert_equals_expected(reading: Reading, expected: Path, tolerance: float) -
             assert seconds == (pytest.approx(float(total) / reps, rel=1e-9) if total and reps else None)
 
 
-@pytest.mark.parametrize("run", RUNS_2024)
+@pytest.mark.parametrize("run", OWN_RUNS)
+def test_own_2024_run_equals_the_expected_values(own_data: Path, run: str) -> None:
+    assert_run_equals_expected(own_data / "rajaperf", run)
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS_2024 if run not in OWN_RUNS])
 def test_real_2024_run_equals_the_expected_values(shared_data: Path, run: str) -> None:
-    folder = shared_data / "rajaperf"
+    assert_run_equals_expected(shared_data / "rajaperf", run)
+
+
+def assert_run_equals_expected(folder: Path, run: str) -> None:
     reading = read(folder / "epyc-vm_2024" / run)
     assert reading.format == "rajaperf-csv-2024"
     assert_equals_expected(reading, folder / "expected" / f"rajaperf_{run}.csv", 1e-9)
@@ -71,8 +81,8 @@ def test_real_2024_run_equals_the_expected_values(shared_data: Path, run: str) -
     assert reading.metadata["command"].startswith(f"OMP_NUM_THREADS={threads} ")
 
 
-def test_custom_prefix_names_the_run(shared_data: Path) -> None:
-    reading = read(shared_data / "rajaperf" / "epyc-vm_2024" / "subset_t2_sizefact")
+def test_custom_prefix_names_the_run(own_data: Path) -> None:
+    reading = read(own_data / "rajaperf" / "epyc-vm_2024" / "subset_t2_sizefact")
     assert {timing.run for timing in reading.timings} == {"myprefix"}
 
 

@@ -12,15 +12,14 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from perf_assets.core.text import csv_of
-from perf_assets.reports.chart import Chart, chart
-from perf_assets.reports.fleet.figures import champion_errors
-from perf_assets.reports.fleet.page import fleet_page
+from perf_assets.reports.fleet.page import champion_errors, fleet_page
 from perf_assets.reports.fleet.pairs import gain_chart, pairs_page
-from perf_assets.reports.machine import charts as machine_charts
+from perf_assets.reports.machine import figures as machine_charts
 from perf_assets.reports.machine import figures as machine_figures
 from perf_assets.reports.machine.numbers import method_name
-from perf_assets.reports.schedule import figures as schedule_figures
 from perf_assets.reports.schedule import page as schedule
+from perf_assets.reports.schedule import page as schedule_figures
+from perf_assets.reports.site import Chart, chart
 from perf_assets.reports.style import BLUE, MOST_MAPE, ORANGE, methods_by_scenario, trees_by_scenario
 from perf_assets.reports.vectors import figures as vector_figures
 from perf_assets.reports.vectors import page as vectors

@@ -8,9 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from perf_assets.reports.fleet.figures import champion_errors
 from perf_assets.reports.fleet.findings import Tone, age, fleet_findings, next_actions, state_words
-from perf_assets.reports.fleet.page import fleet_page
+from perf_assets.reports.fleet.page import champion_errors, fleet_page
 from perf_assets.reports.style import BLUE
 from tests.reports.fleets import MLFLOW, NOW, champion, every_state, fleet, well
 

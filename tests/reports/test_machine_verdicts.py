@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED, VERDICTS
+from perf_assets.reports.machine.findings import drift_finding, verdict_findings, verdicts_of
 from perf_assets.reports.machine.page import machine_page
-from perf_assets.reports.machine.verdicts import drift_finding, verdict_findings, verdicts_of
 from tests.reports import machine_tables as tables
 
 

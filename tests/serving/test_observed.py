@@ -10,10 +10,10 @@ from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.registry.versions import promote
+from perf_assets.serving.champions import Watcher
 from perf_assets.serving.observations import observed_runs
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Observation
-from perf_assets.serving.watcher import Watcher
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.ingest import ingest_machine

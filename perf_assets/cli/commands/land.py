@@ -13,7 +13,7 @@ from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import parse_machine_spec
 from perf_assets.core.manifest import MANIFEST_NAME, SPEC_NAME, BundleFacts, parse_manifest
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.landing import copying, land, plain_files, verified_manifest
 

@@ -29,7 +29,7 @@ def command(machine: str, app: str | None, out: Path | None, as_json: bool) -> N
 
     from perf_assets.api import open_lake
     from perf_assets.infra.files import replacing
-    from perf_assets.serving.references import references
+    from perf_assets.serving.listing import references
 
     check_machine(machine)
     lake = open_lake()

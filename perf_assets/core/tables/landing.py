@@ -2,9 +2,8 @@
 
 import hashlib
 
-from perf_assets.core.tables.columns import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT
 from perf_assets.core.tables.runs import DERIVED_TABLES
-from perf_assets.core.tables.schema import Column, Table, Type
+from perf_assets.core.tables.schema import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT, Column, Table, Type
 
 _ORIGIN = (
     MACHINE,

@@ -1,8 +1,7 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
-from perf_assets.core.tables.columns import IS_SIMULATED, MACHINE
 from perf_assets.core.tables.schedule import TURNAROUND
-from perf_assets.core.tables.schema import Column, Table, Type
+from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.core.tables.verdicts import VERDICTS
 

@@ -1,8 +1,7 @@
 """The vocabulary, second part: tables of application configurations, derived from the raw ones."""
 
 from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES, Feature
-from perf_assets.core.tables.columns import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT
-from perf_assets.core.tables.schema import Column, Table, Type
+from perf_assets.core.tables.schema import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT, Column, Table, Type
 
 CONFIGURATION = ("app", "args", "ranks", "threads")
 """What makes two runs on two machines runs of the same thing."""

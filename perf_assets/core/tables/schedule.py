@@ -1,7 +1,6 @@
 """The vocabulary, fourth part: what schedules are worth."""
 
-from perf_assets.core.tables.columns import IS_SIMULATED
-from perf_assets.core.tables.schema import Column, Table, Type
+from perf_assets.core.tables.schema import IS_SIMULATED, Column, Table, Type
 
 TURNAROUND = Table(
     "out_schedule__turnaround",

@@ -116,3 +116,12 @@ class Derivation:
     """None where columns differ by machine."""
     is_sliced: bool = False
     """Whether the query also has the parameters $slice and $slices, and makes one of so many slices of the rows."""
+
+
+MACHINE = Column("machine", Type.TEXT, "Machine id, from the manifest")
+IS_SIMULATED = Column("is_simulated", Type.BOOLEAN, "Whether these are simulated and not measured")
+COUNTER = Column("counter", Type.TEXT, "Name as the tool wrote it")
+UNIT = Column("unit", Type.TEXT, "Unit as the tool wrote it; `count` where it wrote none")
+RUNNING_RATIO = Column(
+    "running_ratio", Type.REAL, "Share of the run in which a multiplexed counter was live", nullable=True, minimum=0
+)

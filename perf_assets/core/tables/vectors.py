@@ -1,7 +1,6 @@
 """The vocabulary, fourth part: what relative-performance vectors were scored with."""
 
-from perf_assets.core.tables.columns import IS_SIMULATED
-from perf_assets.core.tables.schema import Column, Table, Type
+from perf_assets.core.tables.schema import IS_SIMULATED, Column, Table, Type
 
 ALL_APPS = "(all)"
 """Stands for all applications together."""

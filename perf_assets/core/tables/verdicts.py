@@ -1,7 +1,6 @@
 """The vocabulary, fourth part: what became of every target model that was registered."""
 
-from perf_assets.core.tables.columns import IS_SIMULATED, MACHINE
-from perf_assets.core.tables.schema import Column, Table, Type
+from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
 
 PROMOTED, CHALLENGER = "promoted", "challenger"
 

@@ -13,8 +13,8 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.features.counters.quality import DOUBTS
+from perf_assets.storage.loading import Violation
 from perf_assets.storage.record import MachineRecord
-from perf_assets.storage.violations import Violation
 
 _SHOWN = 10
 

@@ -107,10 +107,8 @@ def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.Me
 
 def _page(lake: LakeResource, experiment: "Experiment", rows: "pd.DataFrame") -> Metadata:
     """Write the page; its pictures are on the asset too."""
-    from perf_assets.reports.schedule.figures import GanttBar
-    from perf_assets.reports.schedule.page import day_chart, schedule_page, sweep_chart, turnaround_chart
-    from perf_assets.scheduling.experiment import FULL_LOAD
-    from perf_assets.scheduling.gantt import DAY_SECONDS, bars, busy_day
+    from perf_assets.reports.schedule.page import GanttBar, day_chart, schedule_page, sweep_chart, turnaround_chart
+    from perf_assets.scheduling.experiment import DAY_SECONDS, FULL_LOAD, bars, busy_day
 
     nodes = experiment.machine.nodes
     schedules = experiment.schedules(FULL_LOAD)

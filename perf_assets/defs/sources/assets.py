@@ -191,7 +191,7 @@ def train_source_models(
     from perf_assets.models.source.training import train_source
     from perf_assets.registry.source import register_source
     from perf_assets.registry.store import open_store
-    from perf_assets.reports.inline import data_uri
+    from perf_assets.reports.site import data_uri
     from perf_assets.reports.xamm.source_scores import source_scores
 
     open_store()

@@ -21,9 +21,9 @@ def papers(
 ) -> tuple[dict[str, bytes], Metadata]:
     """Files to register with the model, and metadata for its asset."""
     from perf_assets.registry.target import candidate_table
-    from perf_assets.reports.inline import as_data_uri, picture
-    from perf_assets.reports.machine.candidates import candidate_figure
     from perf_assets.reports.machine.card import model_card
+    from perf_assets.reports.machine.figures import candidate_figure
+    from perf_assets.reports.site import as_data_uri, picture
 
     candidates = candidate_table(adapted)
     files = {"model_card.md": model_card(_card(adapted, formulas, tags)).encode()}

@@ -5,11 +5,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.machine.figures import severity_against_gain
 from perf_assets.reports.machine.numbers import GAIN_SHOTS, rank_correlation, transfer_gains
-from perf_assets.reports.results_page import Part, results_page
 from perf_assets.reports.scores import origin
+from perf_assets.reports.site import Chart, Part, chart, results_page
 
 _TITLE = "All ordered pairs of machines"
 _GAIN = (

@@ -1,5 +1,8 @@
 """Pictures of transfer to a machine. Every function writes a PNG and returns the drawn figure."""
 
+from enum import Enum
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,14 +13,55 @@ from perf_assets.reports.machine.numbers import (
     GAIN_SHOTS,
     METHODS,
     PRODUCT,
+    candidate_tables,
     method_name,
     methods_of,
     over_seeds,
     rank_correlation,
     transfer_gains,
 )
-from perf_assets.reports.scores import origin
-from perf_assets.reports.style import MOST_MAPE, Target, colours, written
+from perf_assets.reports.scores import error, origin
+from perf_assets.reports.site import Chart, chart
+from perf_assets.reports.style import BLUE, MOST_MAPE, ORANGE, Target, colours, dots, errors_axis, written
+
+_CHOSEN, _CANDIDATE, _BASELINE = "chosen", "other candidate", "baseline"
+_STYLES = {
+    _CHOSEN: {"color": BLUE, "markersize": 10},
+    _CANDIDATE: {"color": "white", "markeredgecolor": BLUE, "markeredgewidth": 2},
+    _BASELINE: {"color": "white", "markeredgecolor": ORANGE, "markeredgewidth": 2},
+}
+
+
+def candidate_figure(candidates: pd.DataFrame, target: Target) -> Figure:
+    """Rows of `MachineFacts.candidates`: a panel per view, a dot per method, the smallest log error at the top."""
+    tables = candidate_tables(candidates)
+    heights = [0.3 * len(table["rows"]) + 0.6 for table in tables]
+    figure = Figure(figsize=(8.2, sum(heights) + 0.8), layout="constrained")
+    panels = figure.subplots(len(tables), 1, squeeze=False, sharex=False, height_ratios=heights)[:, 0]
+    for axes, table in zip(panels, tables, strict=True):
+        found = table["rows"]
+        for row, method in enumerate(found):
+            dots(axes, [row], [method["mape_ratio"]], is_labelled=True, **_STYLES[_kind(method)])
+        errors_axis(
+            axes, [method["mape_ratio"] for method in found], [method_name(method["method"]) for method in found]
+        )
+        axes.set_title(
+            f"{table['view']}, from runs on {table['source']}, {table['shots']} shots".replace("$", r"\$"), size=10
+        )
+    for kind, style in _STYLES.items():
+        panels[0].plot([], [], "o", label=kind, **style)
+    figure.legend(loc="outside upper center", ncols=len(_STYLES), frameon=False, fontsize=9)
+    figure.supxlabel(
+        "MAPE on held-out shots, each predicted by a fit that did not see it; smallest log error first", size=8
+    )
+    return written(figure, target)
+
+
+def _kind(method: dict[str, object]) -> str:
+    if method["is_chosen"]:
+        return _CHOSEN
+    return _BASELINE if method["is_baseline"] else _CANDIDATE
+
 
 NOMINAL = 0.90
 GOAL = (0.85, 0.95)
@@ -216,3 +260,68 @@ def _short(name: str) -> str:
     half = (_NAME_LENGTH - 1) // 2
     shown = name if len(name) <= _NAME_LENGTH else f"{name[:half]}…{name[-half:]}"
     return shown.replace("$", r"\$")  # Not the start of a formula.
+
+
+class Shown(Enum):
+    """Which column of `eval_transfer__scores` a figure shows."""
+
+    ERROR = "mape_ratio"
+    COVERAGE = "coverage_90_ratio"
+
+    @property
+    def middle(self) -> str:
+        """What stands for all seeds."""
+        return "median" if self is Shown.ERROR else "mean"
+
+
+_DRAWN = {
+    Shown.ERROR: (
+        "learning-curve",
+        "MAPE on runs that were not shots, over the number of shots",
+        learning_curve,
+    ),
+    Shown.COVERAGE: (
+        "calibration",
+        "Share of runs inside the 90% interval, over the number of shots",
+        calibration,
+    ),
+}
+
+
+def curve_chart(machine: str, curve: pd.DataFrame, shown: Shown) -> Chart:
+    """A line per method over the number of shots, a panel per target."""
+    found = over_seeds(curve, shown.value)
+    name, title, draw = _DRAWN[shown]
+    said = "; ".join(
+        _ends(f"{target} from {source}", here, shown.middle)
+        for (target, source), here in found.groupby(["target", "source"], sort=False)
+    )
+    words = f"{title}; lines: {'; '.join(method_name(method) for method in methods_of(found))}. {said}."
+    return chart(f"{machine}-{name}", f"{title}.", words, partial(draw, curve), found)
+
+
+def weights_chart(machine: str, source: str, weights: pd.DataFrame) -> Chart:
+    """How much counters of the machine (columns) weigh in counters of the source (index)."""
+    drawn = drawn_weights(weights)
+    row, column = np.unravel_index(np.abs(drawn.to_numpy(float)).argmax(), drawn.shape)
+    ours, theirs = str(drawn.columns[column]), str(drawn.index[row])
+    return chart(
+        f"{machine}-counter-weights",
+        f"Weights of the counters of {machine} in the counters of {source}.",
+        f"Heat map of the weights of {drawn.shape[1]} counters of {machine} in {drawn.shape[0]} counters of {source}. "
+        f"The largest is that of {ours} in {theirs}: {drawn.to_numpy(float)[row, column]:.2f}.",
+        partial(alignment_heat_map, weights),
+        drawn.rename_axis(index="source_counter", columns=None).reset_index(),
+    )
+
+
+def _ends(where: str, here: pd.DataFrame, middle: str) -> str:
+    """Of what is registered, with the fewest shots and with the most."""
+    line = here[here["method"] == PRODUCT].sort_values("shots")
+    if line.empty:
+        return where
+    first, last = line.iloc[0], line.iloc[-1]
+    return (
+        f"{where}: {method_name(PRODUCT)} has {error(first[middle])} with {first['shots']} shots and "
+        f"{error(last[middle])} with {last['shots']}"
+    )

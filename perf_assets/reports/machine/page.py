@@ -4,10 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from perf_assets.reports.chart import Chart
-from perf_assets.reports.machine.charts import Shown, curve_chart, weights_chart
 from perf_assets.reports.machine.facts import MachineFacts
-from perf_assets.reports.machine.findings import machine_findings, severity_finding
+from perf_assets.reports.machine.figures import Shown, curve_chart, weights_chart
+from perf_assets.reports.machine.findings import drift_finding, machine_findings, severity_finding, verdicts_of
 from perf_assets.reports.machine.numbers import (
     by_view,
     candidate_tables,
@@ -20,8 +19,7 @@ from perf_assets.reports.machine.numbers import (
     records,
     times,
 )
-from perf_assets.reports.machine.verdicts import drift_finding, verdicts_of
-from perf_assets.reports.site import template
+from perf_assets.reports.site import Chart, template
 from perf_assets.reports.xamm.amm_charts import map_chart, vectors_chart
 
 _TEMPLATE = "machine.html.jinja"

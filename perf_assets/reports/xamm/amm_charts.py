@@ -5,9 +5,8 @@ from functools import partial
 
 import pandas as pd
 
-from perf_assets.reports.chart import Chart, chart
-from perf_assets.reports.results_page import Part, results_page
 from perf_assets.reports.scores import origin
+from perf_assets.reports.site import Chart, Part, chart, results_page
 from perf_assets.reports.xamm import maps
 
 

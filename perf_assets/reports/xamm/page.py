@@ -8,11 +8,9 @@ from typing import Any
 import pandas as pd
 
 from perf_assets.reports import style as figures
-from perf_assets.reports.chart import Chart, chart
-from perf_assets.reports.inline import data_uri
 from perf_assets.reports.names import PROTOCOLS, describe, full_name
 from perf_assets.reports.scores import ALL, arrow, origin, over_seeds, percent, scenarios
-from perf_assets.reports.site import template
+from perf_assets.reports.site import Chart, chart, data_uri, template
 from perf_assets.reports.xamm import maps
 from perf_assets.reports.xamm.findings import EMBEDDINGS, INPUTS, MACHINES, OPTIONS, beside_the_paper, findings
 

@@ -15,16 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnknownError
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
+from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
-from perf_assets.serving.http.examples import OBSERVATION, QUESTION
 from perf_assets.serving.http.guard import Guard
-from perf_assets.serving.http.page import page_of
+from perf_assets.serving.http.page import OBSERVATION, QUESTION, page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
-from perf_assets.serving.watcher import Watcher
 
 _AT_ONCE = 16
 """Runs of a question that are checked in the event loop; more of them go to a thread."""
