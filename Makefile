@@ -7,9 +7,12 @@ STAMP := $(VENV)/.ready
 # Skipped tests are named at the end.
 PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup -rs
 
-.PHONY: setup demo up test test-quick test-all lint bench chaos fuzz docs clean
+.PHONY: help setup demo up test test-quick test-all lint bench chaos fuzz docs clean
 
-setup: $(STAMP)
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## virtual environment with everything in .venv
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))" || { echo "make: $(PYTHON) is not Python 3.11 or 3.12: name one with PYTHON=..." >&2; exit 2; }
@@ -17,44 +20,44 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-demo: setup
+demo: setup ## simulate a fleet and run the whole pipeline on it
 	$(BIN)/perf-assets demo
 
-up: setup
+up: setup ## open the Dagster and MLflow pages
 	$(BIN)/perf-assets up
 
-test: setup lint
+test: setup lint ## linters, type checker, all tests
 	$(PYTEST) --durations=20
 
 # At every save: no services, no databases, nothing that trains for long.
-test-quick: setup
+test-quick: setup ## what to run at every save
 	$(PYTEST) -m "not integration and not slow"
 
 # All, and what takes long: eight processes on a new home twenty times, mutated files, faults by chance, the whole demo.
-test-all: test fuzz
+test-all: test fuzz ## all tests, and what takes long
 	PERF_ASSETS_OPENING_ROUNDS=20 $(PYTEST) tests/integration/test_first_opening.py
 	$(BIN)/python -m chaos --minutes 3
 	rm -rf build/demo && mkdir -p build/demo/dagster_home && cp dagster_home/dagster.yaml build/demo/dagster_home
 	PERF_ASSETS_LAKE=$(CURDIR)/build/demo/data_lake DAGSTER_HOME=$(CURDIR)/build/demo/dagster_home $(BIN)/perf-assets demo
 
-lint: setup
+lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: setup ## all benchmarks
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-chaos: setup
+chaos: setup ## random faults for a quarter of an hour (MINUTES=, SEED=)
 	$(BIN)/python -m chaos --minutes $(or $(MINUTES),15) $(if $(SEED),--seed $(SEED))
 
-fuzz: setup
+fuzz: setup ## mutated files and random job traces
 	PERF_ASSETS_FUZZ_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 tests/readers/test_fuzz.py tests/scheduling/test_reference.py
 
-docs: setup
+docs: setup ## write the generated pages of docs/
 	$(BIN)/perf-assets vocabulary > docs/tables.md
 	$(BIN)/perf-assets manual > docs/cli.md
 	$(BIN)/python docs/chapters.py
 
-clean:
+clean: ## remove .venv and caches
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
