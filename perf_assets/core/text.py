@@ -1,15 +1,14 @@
-"""Names that others chose, in places where they could be more than text: terminals, spreadsheets, Markdown."""
+"""Text from outside in places where it could be more than text: terminals, spreadsheets, Markdown; refused values."""
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 if TYPE_CHECKING:
     import pandas as pd
+    from pydantic import ValidationError
 
 
-def first_problem(error: ValidationError) -> str:
+def first_problem(error: "ValidationError") -> str:
     """The first problem of a validation, with the field it is in."""
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in problem["loc"])

@@ -1,4 +1,4 @@
-"""How pages are made of templates: self-contained HTML in one frame and one style."""
+"""Pages of the site: templates, charts with their numbers, pages of results; self-contained HTML in one frame and style."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Bars of errors in the style of xAMM's Figures 3 to 6. Every function writes a PNG and returns the drawn figure."""
+"""Style that all figures share; bars and dots of errors. Every drawing function writes a PNG and returns the figure."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The registered models that are in use: loaded once, replaced when an alias moves."""
+"""Registered models in use: loaded once, watched, and replaced when an alias moves."""
 
 import logging
 import threading

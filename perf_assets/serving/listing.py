@@ -1,4 +1,4 @@
-"""Registered models and planned runs, as people list them."""
+"""Registered models, planned runs and predicted reference values, as people list them."""
 
 import math
 from collections.abc import Sequence

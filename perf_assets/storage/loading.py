@@ -1,4 +1,4 @@
-"""What stands in the warehouse for a machine: rows of its record, and what follows from them."""
+"""Rows of a machine in the warehouse: loaded from its record, checked against the tables' rules, with what is derived."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

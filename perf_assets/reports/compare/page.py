@@ -1,4 +1,4 @@
-"""The page of a comparison of machines as HTML without outside parts."""
+"""Page of a comparison of machines with its figures; HTML without outside parts."""
 
 import math
 from datetime import datetime

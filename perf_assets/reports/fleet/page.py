@@ -1,4 +1,4 @@
-"""The page of the fleet as HTML without outside parts: how every machine is, and what to do next."""
+"""Page of the fleet: status of every machine, what to do next, and its figures; HTML without outside parts."""
 
 import math
 from collections.abc import Sequence

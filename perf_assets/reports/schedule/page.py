@@ -1,4 +1,4 @@
-"""The page of the scheduling experiment."""
+"""Page of the scheduling experiment with its figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
