@@ -1,4 +1,4 @@
-"""Pages of the site: templates, charts with their numbers, pages of results; self-contained HTML in one frame and style."""
+"""Pages of the site: templates, charts with their numbers, pages of results; HTML in one frame without outside parts."""
 
 import base64
 import hashlib

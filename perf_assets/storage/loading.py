@@ -1,4 +1,4 @@
-"""Rows of a machine in the warehouse: loaded from its record, checked against the tables' rules, with what is derived."""
+"""Rows of a machine in the warehouse: loaded from its record, checked, with what is derived from them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
