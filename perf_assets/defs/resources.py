@@ -9,9 +9,10 @@ from pydantic import Field
 from perf_assets.core.catalogue import Resolved, load_catalogue
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.landing import BUNDLES
-from perf_assets.features.counters.derivations import deriving, unmapped
+from perf_assets.features.counters.derivations import unmapped
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.fleet import open_warehouse
 
 if TYPE_CHECKING:
     from perf_assets.features.fleet.samples import FleetTables
@@ -31,7 +32,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
     def warehouse(self) -> Warehouse:
         """Its tables."""
-        return Warehouse(self.lake(), deriving(self.lake().site_catalogues()))
+        return open_warehouse(self.lake())
 
     def fleet_tables(self, machine: str | None = None) -> "FleetTables":
         """Application runs, kernel runs and data sheets of all machines, or of one."""

@@ -1,4 +1,4 @@
-"""Pages of the site: templates, charts with their numbers, pages of results; HTML in one frame without outside parts."""
+"""Pages of the site: templates, charts with their numbers, pages of results; HTML without outside parts."""
 
 import base64
 import hashlib

@@ -11,7 +11,7 @@ from perf_assets.registry.target import shown_of
 from perf_assets.registry.versions import registered
 from perf_assets.serving.answers import PlannedRun, Prediction, RegisteredModel
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.fleet import open_warehouse
 
 
 def listed_models() -> list[RegisteredModel]:
@@ -32,7 +32,7 @@ def listed_models() -> list[RegisteredModel]:
 def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
     """Runs to do next on a machine that has a target model, priced by the nodes that its configurations use."""
     _, _, adapted = shown_of(machine)
-    rows = next_runs(adapted, budget, nodes_by_configuration(Warehouse(lake).frame(NODES_QUERY)))
+    rows = next_runs(adapted, budget, nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY)))
     names = [field.name for field in fields(PlannedRun)]
     found = []
     for values in rows[names].itertuples(index=False, name=None):

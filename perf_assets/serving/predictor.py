@@ -12,7 +12,7 @@ from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
-from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.fleet import open_warehouse
 
 FEW_SHOTS = 20
 """Runs of a machine below which more of them are the best advice."""
@@ -135,5 +135,5 @@ def _microarchitecture(lake: Lake, machine: str) -> str | None:
     if not lake.warehouse.is_file():
         return None
     query = f"SELECT microarchitecture FROM {SPECS.name} WHERE machine = ?"
-    rows = Warehouse(lake, wait_seconds=5.0).frame(query, [machine])
+    rows = open_warehouse(lake, wait_seconds=5.0).frame(query, [machine])
     return None if rows.empty else str(rows["microarchitecture"].iloc[0])

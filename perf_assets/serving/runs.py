@@ -20,7 +20,7 @@ from perf_assets.readers.bundle import Row, profile_rows
 from perf_assets.readers.read import read
 from perf_assets.serving.requests import Run, checked
 from perf_assets.storage.lake import Lake, LandedBundle
-from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.fleet import open_warehouse
 
 _SHARED = ("app", "args", "ranks", "threads", "gpus", "wall_seconds")
 
@@ -80,7 +80,7 @@ def stored_runs(
     wanted = {"app": app, "args": None if args is None else _comparable(lake, args), "ranks": ranks}
     chosen = {name: value for name, value in wanted.items() if value is not None}
     conditions = "".join(f" AND {name} = ${name}" for name in chosen)
-    rows = Warehouse(lake).frame(
+    rows = open_warehouse(lake).frame(
         f"SELECT {', '.join((*CONFIGURATION, 'wall_seconds', *features))} FROM {FEATURES.name} "
         f"WHERE machine = $machine AND wall_seconds IS NOT NULL{conditions} ORDER BY ALL",
         {"machine": machine, **chosen},

@@ -23,7 +23,7 @@ ALLOWED = {
     "storage": {"core", "infra"},
     "models": {"core", "infra", "features"},
     "registry": {"core", "infra", "features", "models"},
-    "serving": {"core", "infra", "readers", "features", "storage", "models", "registry"},
+    "serving": {"core", "infra", "readers", "features", "storage", "models", "registry", "workflows"},
     "workflows": {"core", "infra", "readers", "features", "models", "registry", "storage", "reports", "scheduling"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
@@ -91,6 +91,12 @@ def test_packages_import_only_what_they_may(file: Path) -> None:
                 assert parts[1] == home or parts[1] in ALLOWED[home], f"{home} imports {module}"
         if parts[0] in HOMES:
             assert home in HOMES[parts[0]], f"{home} imports {module}"
+
+
+def test_the_warehouse_is_opened_in_one_place() -> None:
+    """A host with a warehouse of its own would answer from an old one that is opened otherwise."""
+    opening = [path for path in package_files() if " Warehouse(" in path.read_text().replace("class Warehouse", "")]
+    assert opening == [PACKAGE / "workflows" / "fleet.py"]
 
 
 def test_init_files_are_empty() -> None:

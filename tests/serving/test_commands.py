@@ -164,3 +164,23 @@ def test_reference_values_are_predictions_with_tolerances(
         assert value * (1 + upper) == pytest.approx(answer["upper_seconds"], rel=2e-3)
     assert json.loads(run("reference", MACHINE, "--json").stdout)["tests"] == found["tests"]
     assert "nowhere" in refused("reference", "nowhere")
+
+
+def test_a_host_with_a_warehouse_of_its_own_answers_from_the_record_as_it_is_now(
+    fleet: Fleet, lake: Lake, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host ingested; nobody has brought this host's warehouse up to date by hand."""
+    monkeypatch.setenv("PERF_ASSETS_WAREHOUSE", str(tmp_path / "host" / "warehouse.duckdb"))
+    run("land", str(table), "--machine", fleet.reference, "--kind", "samples", "--target", "wall_seconds")
+    ingest_machine(lake, fleet.reference, read_bundle)
+    done = run("predict", "--from", fleet.reference, "--to", MACHINE, "--json")
+    assert len(json.loads(done.stdout)["predictions"]) == 2
+    assert run("plan", MACHINE, "--json").exit_code == 0
+    assert run("reference", MACHINE, "--json").exit_code == 0
+    more = pd.read_csv(table).assign(args="-n 123456")
+    more.to_csv(table, index=False)
+    run(
+        "land", str(table), "--machine", fleet.reference, "--kind", "samples", "--target", "wall_seconds", "--name", "2"
+    )
+    ingest_machine(lake, fleet.reference, read_bundle)
+    assert run("predict", "--from", fleet.reference, "--to", MACHINE, "--args", "-n 123456", "--json").exit_code == 0

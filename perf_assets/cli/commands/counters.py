@@ -2,11 +2,12 @@
 
 import click
 
-from perf_assets.cli.support.lake import choose_machines, open_warehouse
+from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.catalogue import Resolved, load_catalogue
 from perf_assets.storage.lake import Lake
+from perf_assets.workflows.fleet import open_warehouse
 
 
 @click.command()

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.commands.database import stores
-from perf_assets.cli.support.lake import open_warehouse
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.cli.support.services import free_port
@@ -22,6 +21,7 @@ from perf_assets.infra.permissions import is_anybodys, open_places
 from perf_assets.infra.profile import NAMES, VARIABLE, MultiprocessProfile, current_profile
 from perf_assets.infra.threads import process_count, thread_budget
 from perf_assets.storage.lake import Lake, strays
+from perf_assets.workflows.fleet import open_warehouse
 from perf_assets.workflows.ingest import pending
 
 _NEEDED_BYTES = 2 * 10**9

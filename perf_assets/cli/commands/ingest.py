@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perf_assets.cli.support.lake import choose_machines, open_warehouse
+from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.quarantine import quarantine_strays
+from perf_assets.workflows.fleet import open_warehouse
 from perf_assets.workflows.ingest import needs_work
 
 if TYPE_CHECKING:

@@ -2,14 +2,7 @@
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
-from perf_assets.features.counters.derivations import deriving
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.warehouse import Warehouse
-
-
-def open_warehouse(lake: Lake, wait_seconds: float = 60.0) -> Warehouse:
-    """The lake's warehouse, with what follows from its raw tables."""
-    return Warehouse(lake, deriving(lake.site_catalogues()), wait_seconds)
 
 
 def check_machine(machine: str) -> None:

@@ -12,7 +12,7 @@ from perf_assets.core.tables.landing import BUNDLES, RUNS, SPECS
 from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
 from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.fleet import open_warehouse
 
 Configuration = tuple[str, str, int, int]
 """Application, arguments, ranks, threads of a rank."""
@@ -70,7 +70,7 @@ class Portfolio:
     """Applications with shares of today's machine time, and where they ran."""
 
     def __init__(self, lake: Lake, weights: Mapping[str, float], without_gpus: Collection[str] = ()) -> None:
-        self._warehouse = Warehouse(lake)
+        self._warehouse = open_warehouse(lake)
         self.weights = _shares(weights)
         self._check_known(without_gpus)
         found = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
