@@ -31,6 +31,7 @@ from perf_assets.storage.landing import copying, land, plain_files, verified_man
 @click.option("--wall-seconds", type=float, help="Run time, where the files do not have it.")
 @click.option("--collected-at", help="When it was measured, as 2026-11-16T12:00Z; the newest file's time if absent.")
 @click.option("--target", help="Samples: column to predict.")
+@click.option("--dataset", metavar="NAME", help="Samples: dataset that the rows belong to.  [the machine's own]")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Anything worth keeping; may be repeated.")
 @click.option("--name", help="Name of the bundle; one made from the content if absent. One PATH only.")
 @click.option("--spec", type=click.Path(path_type=Path), help="The machine's data sheet, a machine.yaml.")
