@@ -1,6 +1,7 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
+from perf_assets.core.dataset_tables import DATASET_TABLES
 from perf_assets.core.schedule_tables import TURNAROUND
 from perf_assets.core.schema import Column, Table, Type
 from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES
@@ -147,5 +148,6 @@ RESULT_TABLES = (
     VECTOR_SCORES,
     VECTOR_GROWTH,
     TURNAROUND,
+    *DATASET_TABLES,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""
