@@ -23,7 +23,7 @@ from perf_assets.features.scaling import Scaler, signed_log
 from perf_assets.features.transfer_tables import TransferTable, encoded_rows, shot_scaler, standardised_logs
 from perf_assets.models import archive
 from perf_assets.models.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
-from perf_assets.models.averaged_gp import AveragedGp, Inputs
+from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.severity import transfer_severity
 from perf_assets.models.small_models import FIT_SMALL, SmallModel, restore
@@ -289,8 +289,9 @@ class _Scored:
         held_out = {PRODUCT: process.held_out}
         weights = {}
         for kind, found in process.held_out_by_kind.items():
-            held_out[f"{PRODUCT}_{kind}"] = found
-            weights[f"{PRODUCT}_{kind}"] = process.shares[kind]
+            is_aligned = kind == SOURCE_FUNCTIONS and model.features.aligned is not None
+            name = f"{PRODUCT}_{'alignment' if is_aligned else kind}"
+            held_out[name], weights[name] = found, process.shares[kind]
         for name, fit in target_baselines(table).items():
             if name != TARGET_CHOICE:
                 held_out[name] = held_out_shots(_Baseline(name, fit), shots, seed)
