@@ -21,6 +21,9 @@ from perf_assets.defs import (
 )
 from perf_assets.defs.executor import profile_executor
 from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.transfers import assets as transfers
+from perf_assets.defs.transfers import automation as transfer_automation
+from perf_assets.defs.transfers import checks as transfer_checks
 
 
 def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
@@ -46,6 +49,12 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             vectors.train_vector_model,
             vectors.score_vectors,
             schedule.simulate_schedules,
+            transfers.assemble_dataset,
+            transfers.adapt_dataset,
+            transfers.judge_dataset,
+            transfers.score_dataset,
+            transfers.write_dataset_page,
+            transfers.make_modelx_table,
         ],
         asset_checks=[
             checks.check_bundles,
@@ -53,10 +62,12 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             checks.check_features,
             model_checks.check_target,
             model_checks.check_fleet,
+            transfer_checks.check_dataset,
         ],
         jobs=jobs.ALL,
         sensors=[
             landing.landing_sensor,
+            transfer_automation.dataset_sensor,
             dg.AutomationConditionSensorDefinition(
                 "automation_sensor",
                 target=dg.AssetSelection.all(),
@@ -65,7 +76,12 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
                 description="Makes again what follows from something that changed outside of a landing's own run",
             ),
         ],
-        schedules=[schedules.nightly_ingestion, schedules.nightly_fleet_page, schedules.weekly_training],
+        schedules=[
+            schedules.nightly_ingestion,
+            schedules.nightly_fleet_page,
+            schedules.weekly_training,
+            transfer_automation.weekly_datasets,
+        ],
         executor=profile_executor(),
         loggers={"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
         resources={"lake": lake or LakeResource()},

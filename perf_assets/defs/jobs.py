@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from perf_assets.core.dataset_tables import MODELX_TABLE
 from perf_assets.core.model_tables import AMMS
 from perf_assets.defs import evaluation, fleet, matrix, models, schedule, targets, vectors
+from perf_assets.defs.transfers import assets as transfers
 
 _ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)
@@ -23,6 +25,14 @@ def _job(
         description=description,
     )
 
+
+_DATASET = (
+    transfers.assemble_dataset,
+    transfers.adapt_dataset,
+    transfers.judge_dataset,
+    transfers.score_dataset,
+    transfers.write_dataset_page,
+)
 
 ingest_machine_job = _job(
     "ingest_machine",
@@ -73,8 +83,17 @@ train_and_evaluate_job = _job(
         evaluation.run_xamm_experiments,
         evaluation.draw_xamm_embeddings,
         evaluation.write_xamm_report,
+        transfers.make_modelx_table,
     ],
     "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
+)
+refresh_dataset_job = _job(
+    "refresh_dataset",
+    _DATASET,
+    "All that follows from the tables of a dataset: its rows, its model from other datasets, verdict, scores, page",
+)
+make_modelx_table_job = _job(
+    "make_modelx_table_job", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
 )
 simulate_schedules_job = _job(
     "simulate_schedules_job", [schedule.simulate_schedules], "Schedule a job trace with and without predictions"
@@ -98,4 +117,6 @@ ALL = (
     draw_machines_job,
     write_machine_page_job,
     write_fleet_page_job,
+    refresh_dataset_job,
+    make_modelx_table_job,
 )

@@ -29,9 +29,9 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         """Its folders."""
         return Lake(Path(self.root)) if self.root else Lake.default()
 
-    def warehouse(self) -> Warehouse:
-        """Its tables."""
-        return Warehouse(self.lake(), deriving(self.lake().site_catalogues()))
+    def warehouse(self, wait_seconds: float = 60.0) -> Warehouse:
+        """Its tables; waits so long for another process that has them open."""
+        return Warehouse(self.lake(), deriving(self.lake().site_catalogues()), wait_seconds)
 
     def fleet_tables(self, machine: str | None = None) -> "FleetTables":
         """Application runs, kernel runs and data sheets of all machines, or of one."""

@@ -25,6 +25,8 @@ from perf_assets.defs.jobs import (
     draw_machines_job,
     evaluate_xamm_job,
     ingest_machine_job,
+    make_modelx_table_job,
+    refresh_dataset_job,
     score_all_pairs_job,
     score_vectors_job,
     train_encoder_job,
@@ -33,7 +35,10 @@ from perf_assets.defs.jobs import (
     write_fleet_page_job,
     write_machine_page_job,
 )
+from perf_assets.defs.partitions import datasets as datasets_partitions
 from perf_assets.defs.partitions import machines as machines_partitions
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import landed_datasets
 
 _OF_WHAT_WAS_GIVEN = {
     BadInputError.__name__,
@@ -46,7 +51,7 @@ _OPENING_SECONDS = 120.0
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
 _Stage = tuple[str, str, dict[str, Any], str | None]
-"""Title, name of the job, its configuration, and the machine it is for."""
+"""Title, name of the job, its configuration, and the machine or dataset it is for."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,9 @@ def ingest_machines(
     with open_instance() as instance:
         end_dead_runs(instance)
         instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
+        lake = Lake.default()
+        named = sorted({name for machine in machines for name in landed_datasets(lake, machine)})
+        instance.add_dynamic_partitions(datasets_partitions.name or "", named)
         job = build_definitions().resolve_job_def(ingest_machine_job.name)
         for machine in machines:
             on_start(machine)
@@ -99,6 +107,27 @@ def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Cal
     failures = _run_stages(stages, on_stage, goes_on=True)
     if failures:
         raise BadInputError(f"{'; '.join(failures)}")
+
+
+def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Adapt, judge and score the model of each dataset, and write its page; one that cannot be adapted does not stop
+    the others. All tables are put together first: each is a source of the others.
+    """
+    config = {
+        "adapt_dataset": {"config": {"seed": seed, "only_if_changed": False}},
+        "score_dataset": {"config": {"seeds": seeds}},
+    }
+    stages: list[_Stage] = [(f"model of {d}", refresh_dataset_job.name, {"ops": config}, d) for d in datasets]
+    failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
+    if failures:
+        raise BadInputError(f"{'; '.join(failures)}")
+
+
+def make_modelx_table(shots: Sequence[str], seeds: int, targets: Sequence[str], on_stage: Callable[[str], None]) -> None:
+    """Make ModelX's table on the datasets of the lake, and its page."""
+    settings = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
+    config = {"ops": {"make_modelx_table": {"config": settings}}}
+    _run_stages([("ModelX's table", make_modelx_table_job.name, config, None)], on_stage)
 
 
 def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:
@@ -144,7 +173,13 @@ def add_to_vectors(machine: str, on_stage: Callable[[str], None]) -> None:
     _run_stages([(f"{machine} joins the vector model", train_vector_job.name, config, None)], on_stage)
 
 
-def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:
+def _run_stages(
+    stages: Sequence[_Stage],
+    on_stage: Callable[[str], None],
+    *,
+    goes_on: bool = False,
+    partitions: dg.DynamicPartitionsDefinition = machines_partitions,
+) -> list[str]:
     """Run jobs one after the other in this process, showing what their steps say.
 
     The first failure ends it, or bad input is told when all are done.
@@ -155,8 +190,8 @@ def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, go
     failures = []
     with open_instance() as instance:
         end_dead_runs(instance)
-        partitions = [machine for *_, machine in stages if machine is not None]
-        instance.add_dynamic_partitions(machines_partitions.name or "", partitions)
+        keys = [key for *_, key in stages if key is not None]
+        instance.add_dynamic_partitions(partitions.name or "", keys)
         for title, job, config, machine in stages:
             on_stage(title)
             failure, is_bad_input = _failure(_execute(jobs[job], instance, _SHOWN | config, machine))

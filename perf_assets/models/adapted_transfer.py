@@ -22,8 +22,8 @@ from perf_assets.features.paired import Floats, Indices
 from perf_assets.features.scaling import Scaler, signed_log
 from perf_assets.features.transfer_tables import TransferTable, encoded_rows, shot_scaler, standardised_logs
 from perf_assets.models import archive
-from perf_assets.models.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
+from perf_assets.models.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.conformal import Interval, cross_conformal
 from perf_assets.models.severity import transfer_severity
 from perf_assets.models.small_models import FIT_SMALL, SmallModel, restore

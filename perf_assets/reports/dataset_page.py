@@ -1,4 +1,4 @@
-"""The page of a dataset: its model, how hard the transfer is, how good it is, what its features mean, what to do next."""
+"""The page of a dataset: its model, how hard the transfer is, how good it is, what to measure next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,6 @@ import pandas as pd
 from perf_assets.reports.candidate_figure import candidate_figure
 from perf_assets.reports.chart import Chart, chart
 from perf_assets.reports.machine_charts import Shown, curve_chart, weights_chart
-from perf_assets.reports.machine_findings import severity_finding
 from perf_assets.reports.machine_numbers import method_name
 from perf_assets.reports.results_page import Part, results_page
 
@@ -70,7 +69,8 @@ def _model(facts: DatasetFacts) -> Part:
 def _severity(facts: DatasetFacts) -> Part:
     if facts.severity is None:
         return Part("How hard the transfer is", "Rows are too few to tell.", [])
-    return Part("How hard the transfer is", f"Severity {facts.severity:.2f}. {severity_finding(facts.severity)}", [])
+    said = "0: the sources predict these rows as well as their own; 1: they say no more than chance."
+    return Part("How hard the transfer is", f"Severity {facts.severity:.2f}. {said}", [])
 
 
 def _candidates(facts: DatasetFacts) -> Part:
