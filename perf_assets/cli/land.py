@@ -20,7 +20,7 @@ from perf_assets.storage.landing import copying, land, plain_files, verified_man
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option("--machine", help="Machine id; needed unless PATH has a manifest.json.")
+@click.option("--machine", help="Machine id; needed unless PATH has a manifest.json, or --dataset is given.")
 @kind_option
 @click.option("--app", help="Application; needed for a profile whose files do not name it.")
 @click.option("--args", help="Arguments of the application.")
@@ -76,6 +76,9 @@ def _facts(path: Path, given: dict[str, Any]) -> BundleFacts:
         raise BadInputError(f"{path} does not exist")
     if (path / MANIFEST_NAME).is_file():
         return _prepared_facts(path, given)
+    if "dataset" in given:
+        # Of an application, or of nobody's machine: it has a landing folder of its own.
+        given = {"machine": given["dataset"], **given}
     if "machine" not in given:
         raise BadInputError(f"{path} has no {MANIFEST_NAME}: say which machine it is from with --machine")
     from perf_assets.readers.read import read

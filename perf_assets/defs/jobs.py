@@ -27,7 +27,6 @@ def _job(
 
 
 _DATASET = (
-    transfers.assemble_dataset,
     transfers.adapt_dataset,
     transfers.judge_dataset,
     transfers.score_dataset,
@@ -87,10 +86,13 @@ train_and_evaluate_job = _job(
     ],
     "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
 )
-refresh_dataset_job = _job(
-    "refresh_dataset",
+assemble_dataset_job = _job(
+    "assemble_dataset_job", [transfers.assemble_dataset], "Put the rows of a dataset together as one plain table"
+)
+adapt_dataset_job = _job(
+    "adapt_dataset_job",
     _DATASET,
-    "All that follows from the tables of a dataset: its rows, its model from other datasets, verdict, scores, page",
+    "Adapt the model of a dataset from the tables of other datasets, judge, score and register it, write its page",
 )
 make_modelx_table_job = _job(
     "make_modelx_table_job", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
@@ -117,6 +119,7 @@ ALL = (
     draw_machines_job,
     write_machine_page_job,
     write_fleet_page_job,
-    refresh_dataset_job,
+    assemble_dataset_job,
+    adapt_dataset_job,
     make_modelx_table_job,
 )

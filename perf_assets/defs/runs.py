@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.locks import exclusive
 from perf_assets.core.places import check_dagster_home, database_of
 from perf_assets.core.postgres import Address
@@ -20,13 +20,14 @@ from perf_assets.defs.adaptation import NOT_MADE
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.dead_runs import PROCESS_TAG, end_dead_runs, own_process
 from perf_assets.defs.jobs import (
+    adapt_dataset_job,
     adapt_machine_job,
+    assemble_dataset_job,
     describe_machine_job,
     draw_machines_job,
     evaluate_xamm_job,
     ingest_machine_job,
     make_modelx_table_job,
-    refresh_dataset_job,
     score_all_pairs_job,
     score_vectors_job,
     train_encoder_job,
@@ -37,6 +38,8 @@ from perf_assets.defs.jobs import (
 )
 from perf_assets.defs.partitions import datasets as datasets_partitions
 from perf_assets.defs.partitions import machines as machines_partitions
+from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.datasets import dataset_digests
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import landed_datasets
 
@@ -111,20 +114,39 @@ def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Cal
 
 def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
     """Adapt, judge and score the model of each dataset, and write its page; one that cannot be adapted does not stop
-    the others. All tables are put together first: each is a source of the others.
+    the others. The tables of all datasets of the lake are put together first: each may be a source.
     """
+    every = assemble_datasets(on_stage)
+    unknown = [name for name in datasets if name not in every]
+    if unknown:
+        raise BadInputError(f"dataset {unknown[0]!r} is not known; there are {listed(every) or 'none yet'}")
     config = {
         "adapt_dataset": {"config": {"seed": seed, "only_if_changed": False}},
         "score_dataset": {"config": {"seeds": seeds}},
     }
-    stages: list[_Stage] = [(f"model of {d}", refresh_dataset_job.name, {"ops": config}, d) for d in datasets]
+    stages: list[_Stage] = [(f"model of {d}", adapt_dataset_job.name, {"ops": config}, d) for d in datasets or every]
     failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
     if failures:
         raise BadInputError(f"{'; '.join(failures)}")
 
 
-def make_modelx_table(shots: Sequence[str], seeds: int, targets: Sequence[str], on_stage: Callable[[str], None]) -> None:
+def assemble_datasets(on_stage: Callable[[str], None]) -> list[str]:
+    """Put together the tables of all datasets that are ingested; their names."""
+    every = sorted(dataset_digests(LakeResource().warehouse()))
+    if not every:
+        raise BadInputError("no table of samples is ingested: land one with --kind samples, then 'perf-assets ingest'")
+    stages: list[_Stage] = [(f"rows of {name}", assemble_dataset_job.name, {}, name) for name in every]
+    failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
+    if failures:
+        raise BadInputError(f"{'; '.join(failures)}")
+    return every
+
+
+def make_modelx_table(
+    shots: Sequence[str], seeds: int, targets: Sequence[str], on_stage: Callable[[str], None]
+) -> None:
     """Make ModelX's table on the datasets of the lake, and its page."""
+    assemble_datasets(on_stage)
     settings = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
     config = {"ops": {"make_modelx_table": {"config": settings}}}
     _run_stages([("ModelX's table", make_modelx_table_job.name, config, None)], on_stage)

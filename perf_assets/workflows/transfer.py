@@ -16,8 +16,13 @@ from perf_assets.features.transfer_tables import TransferTable, transfer_table
 from perf_assets.models.adapted_transfer import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
 from perf_assets.models.transfer import LEAST_SHOTS
 from perf_assets.models.transfer_judgement import compare_transfer, transfer_drift
+from perf_assets.registry.store import code_version
 from perf_assets.registry.target import INPUTS
-from perf_assets.registry.transfer import registered_name
+from perf_assets.registry.transfer import candidate_table, register_transfer, registered_name
+from perf_assets.registry.versions import CHAMPION
+from perf_assets.reports.candidate_figure import candidate_figure
+from perf_assets.reports.dataset_card import DatasetCard, dataset_card
+from perf_assets.reports.inline import picture
 from perf_assets.storage.datasets import StoredDataset, stored_dataset, stored_names
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of
@@ -162,6 +167,28 @@ def dataset_tags(inputs: TransferInputs) -> dict[str, str]:
     }
 
 
+def papers(adapted: AdaptedTransfer, provenance: Mapping[str, str], name: str | None = None) -> dict[str, bytes]:
+    """Files to register with a model: its card, and a picture of its candidates."""
+    candidates = candidate_table(adapted)
+    card = DatasetCard(
+        name=name or registered_name(adapted.dataset),
+        dataset=adapted.dataset,
+        target_column=adapted.target_column,
+        sources=adapted.sources,
+        is_simulated=provenance.get("is_simulated") == "true",
+        rows_count=len(adapted.rows),
+        chosen=adapted.chosen,
+        severity=adapted.severity,
+        columns=adapted.columns,
+        candidates=candidates,
+        provenance={**provenance, "code_version": code_version()},
+    )
+    files = {"model_card.md": dataset_card(card).encode()}
+    if not candidates.empty:
+        files["candidates.png"] = picture(lambda target: candidate_figure(candidates, target))
+    return files
+
+
 def judge_dataset(lake: Lake, name: str) -> pd.DataFrame:
     """All verdicts on a dataset's models, with that on the newest; it is promoted, or stays a challenger."""
     dataset = stored_dataset(lake, name)
@@ -209,6 +236,12 @@ def adapt_tables(
     theirs = [transfer_table(one.name, one.frame, one.target_column, drop=drop, is_log=is_log) for one in sources]
     ours = _named(target.name, target.frame, target.target_column, drop, is_log)
     return adapt_transfer(ours, theirs, is_log=is_log, catalogue=catalogue, settings=settings, seed=seed)
+
+
+def register_tables(adapted: AdaptedTransfer, name: str) -> int:
+    """Register the model of plain tables under a name of its own, for use at once; its version."""
+    tags = {"origin": "plain tables", "is_simulated": "unknown"}
+    return register_transfer(adapted, tags, papers(adapted, tags, name), name=name, alias=CHAMPION).version
 
 
 def adapt_unpaired(

@@ -1,6 +1,6 @@
 """What is told of models of datasets: learning curves, pages, cards, ModelX's table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,8 @@ from perf_assets.models.transfer import LEAST_SHOTS
 from perf_assets.models.transfer_evaluation import evaluate_transfer
 from perf_assets.models.transfer_plan import plan_rows
 from perf_assets.models.transfer_task import TransferTask
-from perf_assets.registry.store import code_version
 from perf_assets.registry.transfer import candidate_table, registered_name, shown_of
-from perf_assets.reports.candidate_figure import candidate_figure
-from perf_assets.reports.dataset_card import DatasetCard, dataset_card
 from perf_assets.reports.dataset_page import DatasetFacts
-from perf_assets.reports.inline import picture
 from perf_assets.storage.datasets import stored_dataset, stored_names
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of
@@ -60,28 +56,6 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
     sources = " + ".join(table.name for table in inputs.source_tables)
     whole = frame.assign(dataset=inputs.target.name, sources=sources, is_simulated=inputs.is_simulated)
     return whole[DATASET_SCORES.column_names()]
-
-
-def papers(adapted: AdaptedTransfer, provenance: Mapping[str, str], name: str | None = None) -> dict[str, bytes]:
-    """Files to register with a model: its card, and a picture of its candidates."""
-    candidates = candidate_table(adapted)
-    card = DatasetCard(
-        name=name or registered_name(adapted.dataset),
-        dataset=adapted.dataset,
-        target_column=adapted.target_column,
-        sources=adapted.sources,
-        is_simulated=provenance.get("is_simulated") == "true",
-        rows_count=len(adapted.rows),
-        chosen=adapted.chosen,
-        severity=adapted.severity,
-        columns=adapted.columns,
-        candidates=candidates,
-        provenance={**provenance, "code_version": code_version()},
-    )
-    files = {"model_card.md": dataset_card(card).encode()}
-    if not candidates.empty:
-        files["candidates.png"] = picture(lambda target: candidate_figure(candidates, target))
-    return files
 
 
 def dataset_facts(lake: Lake, inputs: TransferInputs) -> DatasetFacts:

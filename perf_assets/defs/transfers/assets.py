@@ -124,7 +124,6 @@ def adapt_dataset(
     """Adapt and register; a dataset that cannot be adapted yet says why in a check, and goes on without."""
     from perf_assets.registry.transfer import made_of, register_transfer
     from perf_assets.workflows import transfer
-    from perf_assets.workflows.transfer_report import papers
 
     name = context.partition_key
     try:
@@ -136,7 +135,7 @@ def adapt_dataset(
                 adapted = transfer.adapt_dataset(inputs, context.log.info)
                 run_id = context.run.run_id
                 tags = transfer.dataset_tags(inputs) | {"dagster_run_id": run_id, "dagster_run": run_link(run_id)}
-                version = register_transfer(adapted, tags, papers(adapted, tags)).version
+                version = register_transfer(adapted, tags, transfer.papers(adapted, tags)).version
                 metadata |= {"rows_count": len(adapted.rows), "chosen": adapted.chosen, **tags}
                 metadata |= {"sources": " + ".join(adapted.sources), "severity": adapted.severity or "not known"}
     except (RegistryError, BusyError, UnreadableFileError):
