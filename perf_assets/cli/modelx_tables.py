@@ -92,7 +92,10 @@ def _of_lake(
     make_modelx_table(split_names(shots), seeds, targets, say_stage)
     table = stored(Lake.default(), MODELX_TABLE, "perf-assets evaluate modelx").drop(columns="is_simulated")
     records = table.astype(object).where(table.notna(), None).to_dict("records")
-    rows = tuple(ModelxRow(**{**row, "sources": tuple(row["sources"].split(" + "))}) for row in records)
+    rows = tuple(
+        ModelxRow(**{str(name): value for name, value in row.items()} | {"sources": tuple(row["sources"].split(" + "))})
+        for row in records
+    )
     if as_json:
         print_json({"rows": [row.to_dict() for row in rows], "notes": []})
     else:

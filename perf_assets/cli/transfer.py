@@ -68,14 +68,9 @@ def command(
         check_pattern(pattern)
     if register is not None:
         if pair_key or app_column or benchmarks or shots:
-            raise BadInputError(
-                "--register fits to all rows, and pairs none: leave out --shots and what goes with pairs"
-            )
-        document = _registered(register, sources, target, target_column, source_target_column, log_target, drop)
-        if as_json:
-            print_json(document)
-        else:
-            click.echo(f"{register} version {document['version']} is registered as @champion")
+            raise BadInputError("--register fits to all rows and pairs none: leave out --shots and options of pairs")
+        made = _registered(register, sources, target, target_column, source_target_column, log_target, drop)
+        print_json(made) if as_json else click.echo(f"{register}@champion is version {made['version']} now")
         return
     if shots is None:
         raise BadInputError("--shots is missing: say how many rows of the target to learn from, or --register NAME")
@@ -91,10 +86,7 @@ def command(
         columns = (pair_key, app_column, target_column, source_target_column)
         found, notes = _paired(sources, target, columns, benchmarks, drop, shots, seeds)
     document = _document(found, notes, "paired" if pair_key else None)
-    if as_json:
-        print_json(document)
-    else:
-        _print(document, target.stem)
+    print_json(document) if as_json else _print(document, target.stem)
 
 
 def _registered(

@@ -66,9 +66,8 @@ def register_transfer(
     files: Mapping[str, bytes],
     *,
     name: str | None = None,
-    alias: str = CHALLENGER,
 ) -> Version:
-    """Register a model of a dataset, under the dataset's name unless another is given."""
+    """Register a model of a dataset as challenger, under the dataset's name unless another is given."""
     metrics = {f"{score.name} {metric}": getattr(score, metric) for score in adapted.scores for metric in _METRICS}
     if adapted.severity is not None:
         metrics["severity_ratio"] = adapted.severity
@@ -98,7 +97,7 @@ def register_transfer(
         tables={"candidates": candidate_table(adapted)},
         files=files,
     )
-    return register(candidate, alias)
+    return register(candidate, CHALLENGER)
 
 
 _METRICS = ("mape", "log_rmse")

@@ -19,7 +19,7 @@ from perf_assets.models.transfer_judgement import compare_transfer, transfer_dri
 from perf_assets.registry.store import code_version
 from perf_assets.registry.target import INPUTS
 from perf_assets.registry.transfer import candidate_table, register_transfer, registered_name
-from perf_assets.registry.versions import CHAMPION
+from perf_assets.registry.versions import promote
 from perf_assets.reports.candidate_figure import candidate_figure
 from perf_assets.reports.dataset_card import DatasetCard, dataset_card
 from perf_assets.reports.inline import picture
@@ -241,7 +241,9 @@ def adapt_tables(
 def register_tables(adapted: AdaptedTransfer, name: str) -> int:
     """Register the model of plain tables under a name of its own, for use at once; its version."""
     tags = {"origin": "plain tables", "is_simulated": "unknown"}
-    return register_transfer(adapted, tags, papers(adapted, tags, name), name=name, alias=CHAMPION).version
+    version = register_transfer(adapted, tags, papers(adapted, tags, name), name=name).version
+    promote(name, version)
+    return version
 
 
 def adapt_unpaired(

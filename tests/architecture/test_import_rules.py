@@ -23,11 +23,12 @@ ALLOWED = {
     "compute": {"core"},
     "models": {"core", "features", "compute"},
     "registry": {"core", "features", "models"},
-    "serving": {"core", "readers", "features", "storage", "models", "registry"},
+    "workflows": {"core", "compute", "features", "models", "readers", "registry", "reports", "scheduling", "storage"},
+    "serving": {"core", "readers", "features", "storage", "models", "registry", "workflows"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
 SHELLS = {"defs", "cli", "api"}
-LOADED_LATE = {"models", "registry", "serving"}
+LOADED_LATE = {"models", "registry", "serving", "workflows"}
 """By shells, inside of functions."""
 HOMES = {
     "fastapi": {"serving"},
