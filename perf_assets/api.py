@@ -21,9 +21,12 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
     from perf_assets.serving.predictor import Predictor
     from perf_assets.serving.requests import Observation, Run
+    from perf_assets.workflows.predict import RegisteredModels
 
 
 class OpenLake:
@@ -67,6 +70,10 @@ class OpenLake:
         from perf_assets.serving.runs import read_runs
 
         return [run for path in paths for run in read_runs(Path(path), machine, given, uses_gpus)]
+
+    def ask(self, model: str, table: "pd.DataFrame") -> "pd.DataFrame":
+        """Answers of any registered model (`NAME`, `NAME@ALIAS`, `NAME/VERSION`) to the rows of a table."""
+        return self._registered.ask(model, table).frame
 
     def predict(self, runs: "Run | Sequence[Run]", to: str) -> "Rows[Prediction]":
         """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine
@@ -139,6 +146,12 @@ class OpenLake:
         from perf_assets.serving.predictor import Predictor
 
         return Predictor(self._lake)
+
+    @cached_property
+    def _registered(self) -> "RegisteredModels":
+        from perf_assets.workflows.predict import RegisteredModels
+
+        return RegisteredModels()
 
     def __repr__(self) -> str:
         return f"lake at {self._lake.root} with {len(self._lake.machines())} machines"

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from perf_assets.core.datasets import check_dataset_name
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.text import check_text, first_problem
@@ -101,6 +102,8 @@ class BundleFacts(_Strict):
     collected_at: AwareDatetime = Field(ge=_EARLIEST, le=_LATEST)
     target: Annotated[str, AfterValidator(check_text)] | None = Field(default=None, min_length=1, max_length=1000)
     """Column to predict; samples only."""
+    dataset: Annotated[str, AfterValidator(check_dataset_name)] | None = None
+    """Table that the rows belong to; samples only."""
     tags: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -111,7 +114,18 @@ class BundleFacts(_Strict):
             raise ValueError("target is missing: samples need the name of the column to predict")
         if self.kind != "samples" and self.target is not None:
             raise ValueError(f"target belongs to samples, not to {self.kind}")
+        if self.kind != "samples" and self.dataset is not None:
+            raise ValueError(f"dataset belongs to samples, not to {self.kind}")
         return self
+
+    @property
+    def dataset_name(self) -> str | None:
+        """Dataset of a table of samples: the named one, or the machine's own; None for all other bundles.
+
+        A single run that was handed to a model in use is no table.
+        """
+        is_table = self.kind == "samples" and OBSERVED_TAG not in self.tags
+        return self.dataset or (self.machine if is_table else None)
 
     @property
     def is_simulated(self) -> bool:

@@ -15,6 +15,9 @@ from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
 from perf_assets.defs.targets import checks as model_checks
 from perf_assets.defs.targets import pairs as matrix
+from perf_assets.defs.transfers import assets as transfers
+from perf_assets.defs.transfers import automation as transfer_automation
+from perf_assets.defs.transfers import checks as transfer_checks
 from perf_assets.defs.vectors import assets as vectors
 
 
@@ -41,6 +44,12 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             vectors.train_vector_model,
             vectors.score_vectors,
             schedule.simulate_schedules,
+            transfers.assemble_dataset,
+            transfers.adapt_dataset,
+            transfers.judge_dataset,
+            transfers.score_dataset,
+            transfers.write_dataset_page,
+            transfers.make_modelx_table,
         ],
         asset_checks=[
             checks.check_bundles,
@@ -48,10 +57,12 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             checks.check_features,
             model_checks.check_target,
             model_checks.check_fleet,
+            transfer_checks.check_dataset,
         ],
         jobs=jobs.ALL,
         sensors=[
             landing.landing_sensor,
+            transfer_automation.dataset_sensor,
             dg.AutomationConditionSensorDefinition(
                 "automation_sensor",
                 target=dg.AssetSelection.all(),
@@ -60,7 +71,12 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
                 description="Makes again what follows from something that changed outside of a landing's own run",
             ),
         ],
-        schedules=[schedules.nightly_ingestion, schedules.nightly_fleet_page, schedules.weekly_training],
+        schedules=[
+            schedules.nightly_ingestion,
+            schedules.nightly_fleet_page,
+            schedules.weekly_training,
+            transfer_automation.weekly_datasets,
+        ],
         executor=profile_executor(),
         loggers={"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
         resources={"lake": lake or LakeResource()},

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from perf_assets.core.dataset_tables import MODELX_TABLE
 from perf_assets.core.tables.models import AMMS
 from perf_assets.defs.reports import fleet
 from perf_assets.defs.scheduling import assets as schedule
@@ -12,6 +13,7 @@ from perf_assets.defs.sources import assets as models
 from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
 from perf_assets.defs.targets import pairs as matrix
+from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.vectors import assets as vectors
 
 _ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
@@ -29,6 +31,13 @@ def _job(
         description=description,
     )
 
+
+_DATASET = (
+    transfers.adapt_dataset,
+    transfers.judge_dataset,
+    transfers.score_dataset,
+    transfers.write_dataset_page,
+)
 
 ingest_machine_job = _job(
     "ingest_machine",
@@ -79,8 +88,20 @@ train_and_evaluate_job = _job(
         evaluation.run_xamm_experiments,
         evaluation.draw_xamm_embeddings,
         evaluation.write_xamm_report,
+        transfers.make_modelx_table,
     ],
     "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
+)
+assemble_dataset_job = _job(
+    "assemble_dataset_job", [transfers.assemble_dataset], "Put the rows of a dataset together as one plain table"
+)
+adapt_dataset_job = _job(
+    "adapt_dataset_job",
+    _DATASET,
+    "Adapt the model of a dataset from the tables of other datasets, judge, score and register it, write its page",
+)
+make_modelx_table_job = _job(
+    "make_modelx_table_job", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
 )
 simulate_schedules_job = _job(
     "simulate_schedules_job", [schedule.simulate_schedules], "Schedule a job trace with and without predictions"
@@ -104,4 +125,7 @@ ALL = (
     draw_machines_job,
     write_machine_page_job,
     write_fleet_page_job,
+    assemble_dataset_job,
+    adapt_dataset_job,
+    make_modelx_table_job,
 )

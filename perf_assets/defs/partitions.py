@@ -1,5 +1,6 @@
-"""The one partition set: machines, added when their data lands."""
+"""The partition sets, added to when data lands: machines, and datasets with features and a target of their own."""
 
 import dagster as dg
 
 machines = dg.DynamicPartitionsDefinition(name="machines")
+datasets = dg.DynamicPartitionsDefinition(name="datasets")

@@ -30,9 +30,9 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         """Its folders."""
         return Lake(Path(self.root)) if self.root else Lake.default()
 
-    def warehouse(self) -> Warehouse:
-        """Its tables."""
-        return open_warehouse(self.lake())
+    def warehouse(self, wait_seconds: float = 60.0) -> Warehouse:
+        """Its tables; `wait_seconds` is how long to wait for another process that has them open."""
+        return open_warehouse(self.lake(), wait_seconds)
 
     def fleet_tables(self, machine: str | None = None) -> "FleetTables":
         """Application runs, kernel runs and data sheets of all machines, or of one."""

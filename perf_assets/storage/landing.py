@@ -25,7 +25,7 @@ from perf_assets.core.manifest import (
     parse_manifest,
 )
 from perf_assets.infra.files import sha256_of
-from perf_assets.storage.lake import Lake, LandedBundle
+from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,19 @@ def verified_manifest(bundle: LandedBundle, machine: str) -> Manifest:
     for entry in manifest.files:
         _verify_file(bundle.directory / entry.path, entry)
     return manifest
+
+
+def landed_datasets(lake: Lake, machine: str) -> set[str]:
+    """Datasets that bundles of a machine in the landing zone say they belong to."""
+    found = set()
+    for name, digest in landed_digests(lake, machine):
+        if digest:
+            data = LandedBundle(lake.landing / machine / name).manifest_bytes
+            with suppress(BadInputError):
+                # Most bundles are none: they need not be parsed.
+                dataset = parse_manifest(data).dataset_name if b'"samples"' in data else None
+                found |= {dataset} if dataset else set()
+    return found
 
 
 def _verify_file(path: Path, entry: FileEntry) -> None:

@@ -101,12 +101,13 @@ class MachineRecord:
 
     def _parsed(self, data: bytes, columns: Sequence[str] | None) -> pa.Table:
         try:
-            return pq.read_table(pa.BufferReader(data), columns=columns, partitioning=None)
+            ledger = pq.read_table(pa.BufferReader(data), columns=columns, partitioning=None)
         except pa.ArrowException as error:
             raise BadInputError(
                 f"{self.ledger_file()} is damaged ({error}): restore it, or remove the folders "
                 f"record/*/machine={self._machine} and ingest again"
             ) from None
+        return ledger if columns is not None or "dataset" in ledger.column_names else _with_dataset(ledger)
 
     def commit(self, ledger_rows: Sequence[Row], batch: "Batch") -> None:
         """Make a batch's rows and what became of its bundles visible, at once.
@@ -171,6 +172,13 @@ class MachineRecord:
 
     def _part(self, table: Table, name: str) -> Path:
         return self._folder(table) / f"{name}.parquet"
+
+
+def _with_dataset(ledger: pa.Table) -> pa.Table:
+    """A ledger of a release without datasets: tables of samples are in that of their machine."""
+    is_table = pc.and_(pc.equal(ledger["kind"], "samples"), pc.invert(pc.starts_with(ledger["bundle"], "observed-")))
+    dataset = pc.if_else(pc.fill_null(is_table, False), ledger["machine"], pa.scalar(None, pa.string()))
+    return ledger.append_column("dataset", dataset).select(_SCHEMAS[BUNDLES.name].names)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ _ARROW = {
 }
 
 
-def store(lake: Lake, warehouse: Warehouse, table: Table, rows: "pd.DataFrame", machine: str | None = None) -> Path:
-    """Replace a table's rows, or those of a machine where it is made machine by machine."""
-    path = store_part(lake, table, rows, f"machine={machine}" if machine else "")
+def store(lake: Lake, warehouse: Warehouse, table: Table, rows: "pd.DataFrame", of: str | None = None) -> Path:
+    """Replace a table's rows, or those of a machine (a dataset) where it is made machine by machine."""
+    path = store_part(lake, table, rows, _part(table, of) if of else "")
     warehouse.load_results(table)
     return path
 
@@ -61,13 +61,18 @@ def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     return rows
 
 
-def rows_of(lake: Lake, table: Table, machine: str) -> "pd.DataFrame | None":
-    """Rows of a machine, where the table is made machine by machine; None where there are none."""
-    file = lake.record / table.name / f"machine={machine}" / _FILE
+def rows_of(lake: Lake, table: Table, of: str) -> "pd.DataFrame | None":
+    """Rows of a machine (a dataset), where the table is made machine by machine; None where there are none."""
+    file = lake.record / table.name / _part(table, of) / _FILE
     if not file.is_file():
         return None
     rows: pd.DataFrame = pq.read_table(file, partitioning=None).to_pandas()
     return rows
+
+
+def _part(table: Table, of: str) -> str:
+    """Folder of what belongs to one value of the first column of the key."""
+    return f"{table.key[0]}={of}"
 
 
 def has_rows(lake: Lake, table: Table) -> bool:

@@ -140,12 +140,12 @@ class Warehouse:
 
     def ledger_violations(self, machine: str) -> list[Violation]:
         """The same for the machine's ledger as it stands in the record."""
-        ledger = MachineRecord(self._lake.record, machine).ledger_file()
-        if not ledger.is_file():
+        record = MachineRecord(self._lake.record, machine)
+        if not record.ledger_file().is_file():
             return []
         with duckdb.connect(":memory:") as connection:
-            rows = "SELECT * FROM read_parquet(?, hive_partitioning = false)"
-            connection.execute(f'CREATE TABLE "{BUNDLES.name}" AS {rows}', [str(ledger)])
+            connection.register("ledger", record.ledger())
+            connection.execute(f'CREATE TABLE "{BUNDLES.name}" AS SELECT * FROM ledger')
             return violations(connection, BUNDLES, machine)
 
     def follow(self) -> None:

@@ -230,7 +230,7 @@ class _Work:
     def _new_row(self, bundle: LandedBundle) -> dict[str, Any]:
         return {
             "machine": self.machine, "bundle": bundle.name, "bundle_digest": bundle.digest, "status": "ingested",
-            "reason": None, "kind": None, "format": None, "app": None, "collected_at": None,
+            "reason": None, "kind": None, "format": None, "app": None, "dataset": None, "collected_at": None,
             "files_count": 0, "size_bytes": 0, "is_simulated": False,
         }  # fmt: skip
 
@@ -248,6 +248,7 @@ def _facts(manifest: Manifest) -> dict[str, Any]:
     return {
         "kind": manifest.kind,
         "app": manifest.app,
+        "dataset": manifest.dataset_name,
         "collected_at": utc_naive(manifest.collected_at),
         "files_count": len(manifest.files),
         "size_bytes": manifest.size_bytes,

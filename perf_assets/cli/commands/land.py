@@ -20,7 +20,7 @@ from perf_assets.storage.landing import copying, land, plain_files, verified_man
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option("--machine", help="Machine id; needed unless PATH has a manifest.json.")
+@click.option("--machine", help="Machine id; needed unless PATH has a manifest.json, or --dataset is given.")
 @kind_option
 @click.option("--app", help="Application; needed for a profile whose files do not name it.")
 @click.option("--args", help="Arguments of the application.")
@@ -31,6 +31,7 @@ from perf_assets.storage.landing import copying, land, plain_files, verified_man
 @click.option("--wall-seconds", type=float, help="Run time, where the files do not have it.")
 @click.option("--collected-at", help="When it was measured, as 2026-11-16T12:00Z; the newest file's time if absent.")
 @click.option("--target", help="Samples: column to predict.")
+@click.option("--dataset", metavar="NAME", help="Samples: dataset that the rows belong to.  [the machine's own]")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Anything worth keeping; may be repeated.")
 @click.option("--name", help="Name of the bundle; one made from the content if absent. One PATH only.")
 @click.option("--spec", type=click.Path(path_type=Path), help="The machine's data sheet, a machine.yaml.")
@@ -75,6 +76,9 @@ def _facts(path: Path, given: dict[str, Any]) -> BundleFacts:
         raise BadInputError(f"{path} does not exist")
     if (path / MANIFEST_NAME).is_file():
         return _prepared_facts(path, given)
+    if "dataset" in given:
+        # Of an application, or of nobody's machine: it has a landing folder of its own.
+        given = {"machine": given["dataset"], **given}
     if "machine" not in given:
         raise BadInputError(f"{path} has no {MANIFEST_NAME}: say which machine it is from with --machine")
     from perf_assets.readers.read import read

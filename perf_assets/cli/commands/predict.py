@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perf_assets.cli.asking import ask_model
 from perf_assets.cli.support.lake import check_machine
 from perf_assets.cli.support.options import json_option, run_options
 from perf_assets.cli.support.output import check_folder, print_json, print_table, say
@@ -19,9 +20,10 @@ _SHOWN_ARGS = 60
 
 
 @click.command()
-@click.argument("profiles", nargs=-1, type=click.Path(path_type=Path), metavar="[PROFILE]...")
-@click.option("--from", "source", required=True, metavar="MACHINE", help="Machine that the runs were measured on.")
-@click.option("--to", "target", required=True, metavar="MACHINE|all", help="Machine to predict for.")
+@click.argument("profiles", nargs=-1, type=click.Path(path_type=Path), metavar="[PROFILE|TABLE]...")
+@click.option("--from", "source", metavar="MACHINE", help="Machine that the runs were measured on.")
+@click.option("--to", "target", metavar="MACHINE|all", help="Machine to predict for.")
+@click.option("--model", metavar="NAME", help="Ask this registered model with a TABLE: NAME, NAME@ALIAS, NAME/VERSION.")
 @run_options
 @click.option("--gpus/--no-gpus", "uses_gpus", default=None, help="Whether the program uses GPUs where there are some.")
 @json_option
@@ -29,8 +31,9 @@ _SHOWN_ARGS = 60
 @click.option("--out", type=click.Path(path_type=Path), help="Write into this file instead: .json, or else CSV.")
 def command(
     profiles: tuple[Path, ...],
-    source: str,
-    target: str,
+    source: str | None,
+    target: str | None,
+    model: str | None,
     uses_gpus: bool | None,
     as_json: bool,
     as_csv: bool,
@@ -41,11 +44,38 @@ def command(
 
     Each PROFILE is a file or folder of any format that 'perf-assets read' knows, or a landed bundle. Without any, the
     runs come from the warehouse: all of the machine, or those of --app, --args and --ranks.
-    """
-    from perf_assets.api import open_lake
 
+    With --model, any registered model (perf-source, perf-target-…, perf-relative-vector, perf-transfer-…, one of
+    'perf-assets transfer --register') is asked with the rows of a TABLE that has the columns of its signature.
+    """
     if as_json and as_csv:
         raise BadInputError("--json and --csv exclude each other: choose one")
+    if model is not None:
+        others = {"--from": source, "--to": target, "--gpus": uses_gpus}
+        others |= {f"--{name.replace('_', '-')}": value for name, value in given.items()}
+        unfit = [name for name, value in others.items() if value is not None]
+        if unfit or len(profiles) != 1:
+            raise BadInputError(f"--model takes one TABLE and {'no ' + unfit[0] if unfit else 'nothing else'}")
+        ask_model(model, profiles[0], out, as_json=as_json, as_csv=as_csv)
+        return
+    if source is None or target is None:
+        raise BadInputError("say --from and --to, or --model NAME and a TABLE")
+    _predict(profiles, source, target, uses_gpus, given, out, as_json=as_json, as_csv=as_csv)
+
+
+def _predict(
+    profiles: tuple[Path, ...],
+    source: str,
+    target: str,
+    uses_gpus: bool | None,
+    given: dict[str, Any],
+    out: Path | None,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    from perf_assets.api import open_lake
+
     for machine in (source, *([] if target == "all" else [target])):
         check_machine(machine)
     said = {name: value for name, value in given.items() if value is not None}

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from perf_assets.models.transfer.evaluation import Evaluation
 
+_OWN = "perf-"
+"""Beginning of the names of models that the platform registers."""
+
 
 @click.command()
 @click.option(
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
 @click.option("--benchmark-app", "benchmarks", multiple=True, metavar="A", help="Application that is the benchmark.")
 @click.option("--log-target/--no-log-target", default=True, show_default=True, help="Predict the logarithm.")
 @click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
-@click.option("--shots", required=True, metavar="N|P%", help="Rows of the target to learn from.")
+@click.option("--shots", metavar="N|P%", help="Rows of the target to learn from; needed unless --register is given.")
+@click.option("--register", metavar="NAME", help="Fit to all rows of the target, and register the model as NAME.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Draws of the shots.")
 @json_option
 def command(
@@ -48,7 +52,8 @@ def command(
     benchmarks: tuple[str, ...],
     log_target: bool,
     drop: tuple[str, ...],
-    shots: str,
+    shots: str | None,
+    register: str | None,
     seeds: int,
     as_json: bool,
 ) -> None:
@@ -56,10 +61,19 @@ def command(
 
     Half of the target's rows are test rows, drawn anew for every seed; shots are drawn from the other half. With
     --pair-key, rows pair on a key: the first source is the reference machine whose runs predict, further ones train
-    the prior, and rows of the benchmark applications describe the machines.
+    the prior, and rows of the benchmark applications describe the machines. With --register nothing is held out:
+    'perf-assets predict --model NAME TABLE' asks the model then.
     """
     for pattern in drop:
         check_pattern(pattern)
+    if register is not None:
+        if pair_key or app_column or benchmarks or shots:
+            raise BadInputError("--register fits to all rows and pairs none: leave out --shots and options of pairs")
+        made = _registered(register, sources, target, target_column, source_target_column, log_target, drop)
+        print_json(made) if as_json else click.echo(f"{register}@champion is version {made['version']} now")
+        return
+    if shots is None:
+        raise BadInputError("--shots is missing: say how many rows of the target to learn from, or --register NAME")
     if pair_key is None:
         if app_column or benchmarks:
             raise BadInputError("--app-column and --benchmark-app go with --pair-key")
@@ -72,10 +86,41 @@ def command(
         columns = (pair_key, app_column, target_column, source_target_column)
         found, notes = _paired(sources, target, columns, benchmarks, drop, shots, seeds)
     document = _document(found, notes, "paired" if pair_key else None)
-    if as_json:
-        print_json(document)
-    else:
-        _print(document, target.stem)
+    print_json(document) if as_json else _print(document, target.stem)
+
+
+def _registered(
+    name: str,
+    sources: tuple[Path, ...],
+    target: Path,
+    target_column: str,
+    source_target_column: str | None,
+    log_target: bool,
+    drop: tuple[str, ...],
+) -> dict[str, Any]:
+    from perf_assets.core.datasets import check_dataset_name
+
+    try:
+        check_dataset_name(name)
+    except ValueError as error:
+        raise BadInputError(f"--register: {error}") from None
+    if name.startswith(_OWN):
+        raise BadInputError(f"--register {name!r}: names that begin with {_OWN} are made by the platform: take another")
+    from perf_assets.core.catalogue import load_catalogue
+    from perf_assets.workflows.transfer import PlainTable, adapt_tables, register_tables
+
+    ours = PlainTable(target.stem, read_table(target), target_column)
+    theirs = [PlainTable(path.stem, read_table(path), source_target_column or target_column) for path in sources]
+    adapted = adapt_tables(ours, theirs, drop=drop, is_log=log_target, catalogue=load_catalogue())
+    version = register_tables(adapted, name)
+    return {
+        "name": name,
+        "version": version,
+        "rows": len(adapted.rows),
+        "chosen": adapted.chosen,
+        "severity_rescaled": adapted.severity,
+        "candidates": [vars(score) for score in adapted.scores],
+    }
 
 
 def _unpaired(

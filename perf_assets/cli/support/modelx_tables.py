@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import check_folder, print_json, print_table, say
+from perf_assets.cli.support.output import check_folder, print_json, print_table, say, say_stage
 from perf_assets.cli.support.tables import check_pattern, read_table, split_names
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
@@ -28,9 +28,9 @@ _ABSENT = "-"
     "--dataset",
     "datasets",
     multiple=True,
-    required=True,
     metavar="NAME=FILE[:TARGETCOLUMN]",
-    help="Table and its column to predict; repeat it. [wall_seconds, else the last column of numbers]",
+    help="Table and its column to predict [wall_seconds, else the last column of numbers]; repeat it. Without any, the "
+    "datasets of the lake.",
 )
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Only this target; may be repeated.")
 @click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no features.")
@@ -60,6 +60,9 @@ def modelx(
             raise BadInputError(f"--out {out}: must end with {_PAGE}")
         check_folder(out)
     given = [_named(text) for text in datasets]
+    if not given:
+        _of_lake(shots, seeds, targets, drop, out, as_json=as_json)
+        return
 
     from perf_assets.core.catalogue import load_catalogue
     from perf_assets.models.transfer.modelx_table import modelx_table
@@ -73,6 +76,31 @@ def modelx(
         print_json({"rows": [row.to_dict() for row in found.rows], "notes": list(found.notes)})
     else:
         _print(found.rows, seeds)
+
+
+def _of_lake(
+    shots: str, seeds: int, targets: tuple[str, ...], drop: tuple[str, ...], out: Path | None, *, as_json: bool
+) -> None:
+    """The asset `eval_modelx__table`."""
+    from perf_assets.core.dataset_tables import MODELX_TABLE
+    from perf_assets.defs.operate.runs import make_modelx_table
+    from perf_assets.models.transfer.modelx_table import ModelxRow
+    from perf_assets.storage.results import stored
+
+    if drop or out is not None:
+        raise BadInputError("--drop and --out go with --dataset: in a lake, datasets.yaml says which columns to drop")
+    make_modelx_table(split_names(shots), seeds, targets, say_stage)
+    table = stored(Lake.default(), MODELX_TABLE, "perf-assets evaluate modelx").drop(columns="is_simulated")
+    records = table.astype(object).where(table.notna(), None).to_dict("records")
+    rows = tuple(
+        ModelxRow(**{str(name): value for name, value in row.items()} | {"sources": tuple(row["sources"].split(" + "))})
+        for row in records
+    )
+    if as_json:
+        print_json({"rows": [row.to_dict() for row in rows], "notes": []})
+    else:
+        _print(rows, seeds)
+        say(f"page: {Lake.default().reports / 'modelx.html'}")
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ BUNDLES = Table(
         Column("kind", Type.TEXT, "rajaperf, profile or samples; missing where the manifest is bad", nullable=True),
         Column("format", Type.TEXT, "File format that was recognised", nullable=True),
         Column("app", Type.TEXT, "Application", nullable=True),
+        Column("dataset", Type.TEXT, "Dataset that a table of samples belongs to", nullable=True),
         Column("collected_at", Type.TIMESTAMP, "When it was measured (UTC)", nullable=True),
         Column("files_count", Type.INTEGER, "Files in the bundle", unit="count", minimum=0),
         Column("size_bytes", Type.INTEGER, "Size of all files together", unit="bytes", minimum=0),

@@ -20,9 +20,15 @@ _SHOWN = 10
 
 
 def partitioned_spec(
-    table: str, name: str, description: str, *, blocking: bool, additional_deps: Sequence[str] = ()
+    table: str,
+    name: str,
+    description: str,
+    *,
+    blocking: bool,
+    additional_deps: Sequence[str] = (),
+    partitions: dg.DynamicPartitionsDefinition = machines,
 ) -> dg.AssetCheckSpec:
-    """A check whose result is of one machine."""
+    """A check whose result is of one machine, or of one of other partitions."""
     with warnings.catch_warnings():
         # Checks with partitions are in preview. Without them the UI shows one machine's result as everybody's.
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -32,7 +38,7 @@ def partitioned_spec(
             description=description,
             blocking=blocking,
             additional_deps=additional_deps,
-            partitions_def=machines,
+            partitions_def=partitions,
         )
 
 

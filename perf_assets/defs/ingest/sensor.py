@@ -11,9 +11,10 @@ from dagster._core.storage.tags import PARTITION_NAME_TAG
 from perf_assets.core.manifest import digest_of
 from perf_assets.defs.jobs import refresh_machine_job
 from perf_assets.defs.operate.dead_runs import end_dead_runs
-from perf_assets.defs.partitions import machines
+from perf_assets.defs.partitions import datasets, machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake, landed_digests
+from perf_assets.storage.landing import landed_datasets
 from perf_assets.storage.quarantine import quarantine_strays
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.ingest import pending
@@ -60,9 +61,9 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     for line in quarantine_strays(lake.lake()):
         context.log.warning(line)
     cursor = _Cursor.read(context.cursor)
-    requests = dict(_again(context, cursor))
+    requests = dict(again(context, cursor.asked, refresh_machine_job.name))
     looked_at = 0
-    to_begin = _to_begin(context.instance)
+    to_begin = not_begun(context.instance, refresh_machine_job.name)
     for machine, digest in _machines_of_this_tick(lake.lake(), cursor):
         looked_at += 1
         if digest != cursor.digests.get(machine) and machine not in to_begin:
@@ -77,17 +78,28 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
         waiting = f", waiting for {', '.join(sorted(cursor.asked))}" if cursor.asked else ""
         reason = f"nothing new for {looked_at} machines in the landing zone{waiting}"
         return dg.SensorResult(skip_reason=reason, cursor=cursor.text())
-    new = sorted(set(requests) - set(machines.get_partition_keys(dynamic_partitions_store=context.instance)))
+    named = {name for machine in requests for name in landed_datasets(lake.lake(), machine)}
     return dg.SensorResult(
         run_requests=[dg.RunRequest(run_key=key, partition_key=machine) for machine, key in sorted(requests.items())],
-        dynamic_partitions_requests=[machines.build_add_request(new)] if new else [],
+        dynamic_partitions_requests=[
+            *add_requests(context.instance, machines, set(requests)),
+            *add_requests(context.instance, datasets, named),
+        ],
         cursor=cursor.text(),
     )
 
 
-def _to_begin(instance: dg.DagsterInstance) -> set[str]:
-    """Machines with a run that has not begun: it will find what landed meanwhile, and more of them would only queue."""
-    filters = dg.RunsFilter(job_name=refresh_machine_job.name, statuses=_NOT_BEGUN)
+def add_requests(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, wanted: set[str]
+) -> list[dg.AddDynamicPartitionsRequest]:
+    """Request that adds the partitions that are not there yet; none where all are."""
+    new = sorted(wanted - set(partitions.get_partition_keys(dynamic_partitions_store=instance)))
+    return [partitions.build_add_request(new)] if new else []
+
+
+def not_begun(instance: dg.DagsterInstance, job_name: str) -> set[str]:
+    """Partitions with a run that has not begun: it will find what landed meanwhile, and more would only queue."""
+    filters = dg.RunsFilter(job_name=job_name, statuses=_NOT_BEGUN)
     return {run.tags.get(PARTITION_NAME_TAG, "") for run in instance.get_runs(filters)}
 
 
@@ -106,23 +118,26 @@ def _machines_of_this_tick(lake: Lake, cursor: _Cursor) -> Iterator[tuple[str, s
         yield machine, digest_of(repr(landed).encode())
 
 
-def _again(context: dg.SensorEvaluationContext, cursor: _Cursor) -> Iterator[tuple[str, str]]:
-    """Machines whose last run failed a while ago, with the key of the next; those that are done are forgotten."""
-    for machine, retries in sorted(cursor.asked.items()):
-        filters = dg.RunsFilter(job_name=refresh_machine_job.name, tags={PARTITION_NAME_TAG: machine})
+def again(context: dg.SensorEvaluationContext, asked: dict[str, int], job_name: str) -> Iterator[tuple[str, str]]:
+    """Partitions whose last run failed a while ago, with the key of the next; those that are done are forgotten.
+
+    `asked` holds those whose run is not known to have succeeded, with the number of retries.
+    """
+    for machine, retries in sorted(asked.items()):
+        filters = dg.RunsFilter(job_name=job_name, tags={PARTITION_NAME_TAG: machine})
         record = next(iter(context.instance.get_run_records(filters, limit=1)), None)
         if record is not None and not record.dagster_run.is_finished:
             continue
         if record is None or record.dagster_run.status != dg.DagsterRunStatus.FAILURE:
-            del cursor.asked[machine]
+            del asked[machine]
         elif retries >= _MOST_RETRIES:
             context.log.error(
                 f"{machine} failed {retries + 1} times: mend what run {record.dagster_run.run_id[:8]} says, then "
                 "re-execute it"
             )
-            del cursor.asked[machine]
+            del asked[machine]
         elif time.time() - (record.end_time or 0.0) >= _RETRY_SECONDS * 2**retries:
-            cursor.asked[machine] = retries + 1
+            asked[machine] = retries + 1
             yield machine, f"{machine}:after:{record.dagster_run.run_id}"
 
 

@@ -11,16 +11,19 @@ from typing import Any
 
 import dagster as dg
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
 from perf_assets.defs import logging as progress
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.jobs import (
+    adapt_dataset_job,
     adapt_machine_job,
+    assemble_dataset_job,
     describe_machine_job,
     draw_machines_job,
     evaluate_xamm_job,
     ingest_machine_job,
+    make_modelx_table_job,
     score_all_pairs_job,
     score_vectors_job,
     train_encoder_job,
@@ -30,10 +33,15 @@ from perf_assets.defs.jobs import (
     write_machine_page_job,
 )
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, end_dead_runs, own_process
+from perf_assets.defs.partitions import datasets as datasets_partitions
 from perf_assets.defs.partitions import machines as machines_partitions
+from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets.adaptation import NOT_MADE
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address
+from perf_assets.storage.datasets import dataset_digests
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import landed_datasets
 
 _OF_WHAT_WAS_GIVEN = {
     BadInputError.__name__,
@@ -46,7 +54,7 @@ _OPENING_SECONDS = 120.0
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
 _Stage = tuple[str, str, dict[str, Any], str | None]
-"""Title, name of the job, its configuration, and the machine it is for."""
+"""Title, name of the job, its configuration, and the machine or dataset it is for."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,9 @@ def ingest_machines(
     with open_instance() as instance:
         end_dead_runs(instance)
         instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
+        lake = Lake.default()
+        named = sorted({name for machine in machines for name in landed_datasets(lake, machine)})
+        instance.add_dynamic_partitions(datasets_partitions.name or "", named)
         job = build_definitions().resolve_job_def(ingest_machine_job.name)
         for machine in machines:
             on_start(machine)
@@ -99,6 +110,46 @@ def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Cal
     failures = _run_stages(stages, on_stage, goes_on=True)
     if failures:
         raise BadInputError(f"{'; '.join(failures)}")
+
+
+def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Adapt, judge and score the model of each dataset, and write its page; one that cannot be adapted does not stop
+    the others. The tables of all datasets of the lake are put together first: each may be a source.
+    """
+    every = assemble_datasets(on_stage)
+    unknown = [name for name in datasets if name not in every]
+    if unknown:
+        raise BadInputError(f"dataset {unknown[0]!r} is not known; there are {listed(every) or 'none yet'}")
+    config = {
+        "adapt_dataset": {"config": {"seed": seed, "only_if_changed": False}},
+        "score_dataset": {"config": {"seeds": seeds}},
+    }
+    stages: list[_Stage] = [(f"model of {d}", adapt_dataset_job.name, {"ops": config}, d) for d in datasets or every]
+    failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
+    if failures:
+        raise BadInputError(f"{'; '.join(failures)}")
+
+
+def assemble_datasets(on_stage: Callable[[str], None]) -> list[str]:
+    """Put together the tables of all datasets that are ingested; their names."""
+    every = sorted(dataset_digests(LakeResource().warehouse()))
+    if not every:
+        raise BadInputError("no table of samples is ingested: land one with --kind samples, then 'perf-assets ingest'")
+    stages: list[_Stage] = [(f"rows of {name}", assemble_dataset_job.name, {}, name) for name in every]
+    failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
+    if failures:
+        raise BadInputError(f"{'; '.join(failures)}")
+    return every
+
+
+def make_modelx_table(
+    shots: Sequence[str], seeds: int, targets: Sequence[str], on_stage: Callable[[str], None]
+) -> None:
+    """Make ModelX's table on the datasets of the lake, and its page."""
+    assemble_datasets(on_stage)
+    settings = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
+    config = {"ops": {"make_modelx_table": {"config": settings}}}
+    _run_stages([("ModelX's table", make_modelx_table_job.name, config, None)], on_stage)
 
 
 def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:
@@ -144,7 +195,13 @@ def add_to_vectors(machine: str, on_stage: Callable[[str], None]) -> None:
     _run_stages([(f"{machine} joins the vector model", train_vector_job.name, config, None)], on_stage)
 
 
-def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:
+def _run_stages(
+    stages: Sequence[_Stage],
+    on_stage: Callable[[str], None],
+    *,
+    goes_on: bool = False,
+    partitions: dg.DynamicPartitionsDefinition = machines_partitions,
+) -> list[str]:
     """Run jobs one after the other in this process, showing what their steps say.
 
     The first failure ends it, or bad input is told when all are done.
@@ -155,8 +212,8 @@ def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, go
     failures = []
     with open_instance() as instance:
         end_dead_runs(instance)
-        partitions = [machine for *_, machine in stages if machine is not None]
-        instance.add_dynamic_partitions(machines_partitions.name or "", partitions)
+        keys = [key for *_, key in stages if key is not None]
+        instance.add_dynamic_partitions(partitions.name or "", keys)
         for title, job, config, machine in stages:
             on_stage(title)
             failure, is_bad_input = _failure(_execute(jobs[job], instance, _SHOWN | config, machine))

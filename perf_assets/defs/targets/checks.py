@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -12,6 +13,9 @@ from perf_assets.defs.reports.fleet_facts import fleet_facts
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.storage.results import rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 20
 
@@ -42,10 +46,15 @@ def check_target(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
     rows = rows_of(lake.lake(), VERDICTS, context.partition_key)
     if rows is None:
         raise dg.Failure(f"{context.partition_key} has no judged target model: run 'perf-assets adapt'")
+    yield from verdict_results(ADAPTED, rows)
+
+
+def verdict_results(asset: str, rows: "pd.DataFrame") -> Iterator[dg.AssetCheckResult]:
+    """Results of `not_worse` and `champion_holds` of a model, from all verdicts on its versions."""
     last = rows.iloc[-1]
     numbers = ("log_rmse", "champion_log_rmse", "target_only_log_rmse", "mape_ratio", "target_only_mape_ratio")
     yield dg.AssetCheckResult(
-        asset_key=ADAPTED,
+        asset_key=asset,
         check_name="not_worse",
         passed=last["decision"] == PROMOTED,
         severity=dg.AssetCheckSeverity.WARN,
@@ -59,7 +68,7 @@ def check_target(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
         },
     )
     yield dg.AssetCheckResult(
-        asset_key=ADAPTED,
+        asset_key=asset,
         check_name="champion_holds",
         passed=not last["has_drifted"],
         severity=dg.AssetCheckSeverity.ERROR,

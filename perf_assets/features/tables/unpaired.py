@@ -108,7 +108,8 @@ def encoded_rows(frame: pd.DataFrame, names: Sequence[str], level_columns: Mappi
         elif name in level_columns:
             columns.append(_indicator(frame[source], name.removeprefix(f"{source}=")))
         else:
-            columns.append(pd.to_numeric(frame[source], errors="coerce").to_numpy(float))
+            values = pd.to_numeric(frame[source], errors="coerce").to_numpy(float)
+            columns.append(np.where(np.isfinite(values), values, np.nan))
     return np.column_stack(columns)
 
 

@@ -1,9 +1,9 @@
-"""Whether a new target model should replace the one in use, and whether new runs contradict that one.
+"""Whether a new model should replace the one in use, and whether new runs contradict that one.
 
 Both are judged on runs that the models did not see: a run that a model was fitted to is predicted by a fit without it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,9 @@ THRESHOLD = 1.05
 _OUTSIDE = 0.10
 """Share of runs that a 90% interval leaves outside."""
 _CERTAINTY = 0.99
-_SAME = 0.01
+SAME = 0.01
 """Times that differ by less are the same measurement."""
-_CLIP = 50.0
+CLIP = 50.0
 """Of log errors: beyond it their exponential is no number."""
 
 
@@ -73,8 +73,18 @@ def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
     own, alone, theirs = (
         np.concatenate([getattr(errors, part) for errors in found]) for part in ("own", "alone", "champion")
     )
+    was_judged = champion is not None and any(view.held_out for view in champion.views.values())
+    return decide(HeldOutErrors(own, alone, theirs), was_judged=was_judged)
+
+
+def decide(errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Floats], Floats] = np.expm1) -> Comparison:
+    """Compare errors on held-out runs; `was_judged` says whether the champion had such runs.
+
+    `relative` makes errors relative to the true values: by their exponential where they are of logarithms.
+    """
+    own, alone, theirs = errors.own, errors.alone, errors.champion
     if not len(own):
-        return _without_runs(champion)
+        return _without_runs(was_judged=was_judged)
     judged = np.isfinite(theirs)
     rivals = {"the best target-only baseline": (own, alone)}
     if judged.any():
@@ -85,14 +95,14 @@ def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
         if _mse(ours) > THRESHOLD * _mse(other)
     ]
     return Comparison(
-        len(own),
-        _mape(own),
-        float(np.sqrt(_mse(own))),
-        float(np.sqrt(_mse(theirs[judged]))) if judged.any() else None,
-        _mape(alone),
-        float(np.sqrt(_mse(alone))),
-        not problems,
-        f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed)"
+        held_out_count=len(own),
+        mape=float(np.mean(np.abs(relative(own)))),
+        log_rmse=float(np.sqrt(_mse(own))),
+        champion_log_rmse=float(np.sqrt(_mse(theirs[judged]))) if judged.any() else None,
+        target_only_mape=float(np.mean(np.abs(relative(alone)))),
+        target_only_log_rmse=float(np.sqrt(_mse(alone))),
+        is_promoted=not problems,
+        reason=f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed)"
         if problems
         else f"not worse than {' and '.join(rivals)}",
     )
@@ -107,17 +117,21 @@ def drift(champion: AdaptedTarget, samples: PairedSamples) -> Drift:
             true = samples.log_seconds[samples.machines.index(name), row]
             if np.isfinite(mean):
                 inside.append(lower <= true <= upper)
-                ratios.append(float(np.exp(np.clip(true - mean, -_CLIP, _CLIP))))
+                ratios.append(float(np.exp(np.clip(true - mean, -CLIP, CLIP))))
                 names.append(f"{samples.configurations[row]} on {name}")
+    return drift_of(names, inside, ratios)
+
+
+def drift_of(names: Sequence[str], inside: Sequence[bool], ratios: Sequence[float]) -> Drift:
+    """Drift by new runs: whether each is inside of its 90% interval, and its measured over its predicted value."""
     count = len(inside)
     furthest = sorted(zip(names, ratios, strict=True), key=lambda pair: -abs(np.log(pair[1])))
     allowed = int(binom.ppf(_CERTAINTY, count, _OUTSIDE)) if count else 0
     return Drift(count, count - sum(inside), allowed, tuple(furthest[:5]))
 
 
-def _without_runs(champion: AdaptedTarget | None) -> Comparison:
+def _without_runs(*, was_judged: bool) -> Comparison:
     """Too few runs to hold some out: taken where the champion had no more."""
-    was_judged = champion is not None and any(view.held_out for view in champion.views.values())
     reason = (
         "there are too few runs to judge it, and the champion was judged on more"
         if was_judged
@@ -132,7 +146,7 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     rows = np.array([row_of[configuration] for configuration in view.held_out], np.intp)
     true = new.samples.log_seconds[target, rows]
     own, alone = (
-        np.clip(np.array(list(found.values()), float) - true, -_CLIP, _CLIP)
+        np.clip(np.array(list(found.values()), float) - true, -CLIP, CLIP)
         for found in (view.held_out, view.held_out_alone)
     )
     if champion is None or seen_as not in champion.views:
@@ -141,7 +155,7 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     answers = [mean for mean, _, _ in _answers(champion, seen_as, theirs, new.samples, rows)]
     names = [new.samples.configurations[row] for row in rows]
     known = [theirs.held_out.get(name, mean) for name, mean in zip(names, answers, strict=True)]
-    return HeldOutErrors(own, alone, np.clip(np.array(known, float) - true, -_CLIP, _CLIP))
+    return HeldOutErrors(own, alone, np.clip(np.array(known, float) - true, -CLIP, CLIP))
 
 
 def _answers(
@@ -179,13 +193,9 @@ def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indice
     before = champion.samples.log_seconds[champion.samples.machines.index(name)]
     then = dict(zip(champion.samples.configurations, before.tolist(), strict=True))
     known = np.array([then.get(configuration, np.nan) for configuration in samples.configurations])
-    is_same = np.abs(now - known) < _SAME
+    is_same = np.abs(now - known) < SAME
     return np.flatnonzero(np.isfinite(now) & ~samples.is_benchmark & ~is_same)
 
 
 def _mse(errors: Floats) -> float:
     return float(np.mean(errors**2))
-
-
-def _mape(errors: Floats) -> float:
-    return float(np.mean(np.abs(np.expm1(errors))))

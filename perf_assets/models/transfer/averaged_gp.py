@@ -164,6 +164,7 @@ class AveragedGp:
     def predict(self, inputs: Inputs) -> Floats:
         """Target of rows."""
         found = np.full(len(inputs), self.level)
+        squares: dict[int, Floats] = {}
         for name, coefficients in self.coefficients.items():
             kind, *where = name.split("/")
             if kind == "source":
@@ -173,8 +174,9 @@ class AveragedGp:
             if kind == "linear":
                 found += inputs.spaces[space] @ (ours.T @ coefficients) / max(ours.shape[1], 1)
             else:
-                squares = squared_distances(inputs.spaces[space], ours)
-                found += _smooth(squares, float(where[1]), self.units[space]) @ coefficients
+                if space not in squares:
+                    squares[space] = squared_distances(inputs.spaces[space], ours)
+                found += _smooth(squares[space], float(where[1]), self.units[space]) @ coefficients
         if self.slope:
             found += self.slope * inputs.functions.mean(axis=1)
         return found

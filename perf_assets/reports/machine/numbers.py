@@ -17,6 +17,15 @@ METHODS = {
     "prior_constant_ratio": "prior and a constant ratio",
     "target_ridge": "ridge on the shots alone",
     "target_gp": "Gaussian process on the shots alone",
+    "product_source_functions": "functions of the sources",
+    "product_source_metric": "features weighted as in the sources",
+    "product_alignment": "features aligned to the sources (M_A)",
+    "product_target_only": "own features, no source",
+    "source_zero_shot": "sources as they are",
+    "target_mean": "mean of the shots",
+    "target_knn": "neighbours among the shots",
+    "target_extra_trees": "extra trees on the shots alone",
+    "target_xgboost": "XGBoost on the shots alone",
 }
 GAIN_SHOTS = 10
 """Runs on the target at which the gain of transfer is looked at."""

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import pandas as pd
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -24,6 +25,7 @@ from perf_assets.serving.http.page import OBSERVATION, QUESTION, page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
+from perf_assets.workflows.predict import RegisteredModels, TableAnswer
 
 _AT_ONCE = 16
 """Runs of a question that are checked in the event loop; more of them go to a thread."""
@@ -58,6 +60,22 @@ class Answers(BaseModel):
     """One prediction a run, in the order of the runs."""
 
     predictions: list[Prediction]
+
+
+class TableQuestion(BaseModel):
+    """Rows of a table, by column, with the columns of a registered model's signature."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: list[dict[str, str | bool | int | float | None]] = Field(min_length=1)
+
+
+class TableAnswers(BaseModel):
+    """The model's own answers, by column."""
+
+    model: str
+    version: int
+    answers: list[dict[str, Any]]
 
 
 class MachineList(BaseModel):
@@ -128,6 +146,7 @@ class _Service:
 
     def __init__(self, predictor: Predictor, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
+        self._registered = RegisteredModels()
 
     def open(self) -> None:
         self._lane = Lane(self.limits.waiting)
@@ -151,6 +170,14 @@ class _Service:
         asked = [champion.ask(run) for run in runs]
         return await self._in_time(asyncio.wrap_future(self._lane.ask(champion, asked)))
 
+    async def ask(self, model: str, question: TableQuestion) -> TableAnswers:
+        """Answers of a registered model, in a thread: it may have to be loaded first."""
+        if len(question.rows) > self.limits.rows:
+            raise HTTPException(
+                413, f"{len(question.rows)} rows are too many: ask for at most {self.limits.rows} at a time"
+            )
+        return await self.in_thread(lambda: _answers(self._registered.ask(model, pd.DataFrame(question.rows))))
+
     async def in_thread(self, work: Callable[[], _Result]) -> _Result:
         """Do something that takes long without holding up others."""
         return await self._in_time(asyncio.get_running_loop().run_in_executor(self._pool, work))
@@ -170,6 +197,13 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
         """
         found = Answers.model_construct(predictions=await service.predict(question))
         return Response(_ANSWERS.dump_json(found), media_type="application/json")
+
+    @app.post("/predict/{model}", summary="What a registered model says of the rows of a table")
+    async def ask(model: str, question: TableQuestion) -> TableAnswers:
+        """Any registered model (perf-source, perf-target-…, perf-relative-vector, perf-transfer-…), by its name or
+        `NAME@ALIAS`: the columns of its signature go in, its own answers come out.
+        """
+        return await service.ask(model, question)
 
     @app.post(
         "/observe",
@@ -196,6 +230,12 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
         return HTMLResponse(page_of(app.openapi()))
+
+
+def _answers(found: TableAnswer) -> TableAnswers:
+    cells = found.frame.astype(object).where(found.frame.notna(), None)
+    rows = [{str(name): value for name, value in row.items()} for row in cells.to_dict("records")]
+    return TableAnswers(model=found.model, version=found.version, answers=rows)
 
 
 def _add_problems(app: FastAPI) -> None:

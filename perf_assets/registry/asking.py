@@ -1,0 +1,126 @@
+"""Asking any registered model with a table: the columns of its signature go in, its own answers come out."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mlflow
+import numpy as np
+import pandas as pd
+from mlflow.exceptions import MlflowException
+from mlflow.pyfunc import PyFuncModel
+from mlflow.types import ColSpec, DataType
+
+from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, listed
+from perf_assets.registry.source import WITH_AMM
+from perf_assets.registry.store import first_line, open_store
+from perf_assets.registry.versions import CHAMPION, all_aliases
+
+_REFERENCE = re.compile(r"(?P<name>[^@/]+)(?:@(?P<alias>[^@/]+)|/(?P<version>[1-9]\d*))?")
+_USED = (CHAMPION, WITH_AMM)
+"""Aliases of what people get, from the first on."""
+_TRUE, _FALSE = {"true", "yes", "1", "1.0"}, {"false", "no", "0", "0.0"}
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A registered version that can be asked."""
+
+    name: str
+    version: int
+    model: PyFuncModel
+
+    def answer(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The model's own answers to a table; columns that it does not know are left out."""
+        columns = list(self.model.metadata.get_input_schema())  # type: ignore[no-untyped-call]
+        asked = _checked(self.name, table, columns)
+        try:
+            return pd.DataFrame(self.model.predict(asked))
+        except MlflowException as error:
+            raise BadInputError(f"{self.name} cannot be asked so ({first_line(error)})") from None
+
+
+def resolve(reference: str) -> tuple[str, int]:
+    """Name and version that `NAME`, `NAME@ALIAS` or `NAME/VERSION` stand for; the champion where neither is said."""
+    parts = _REFERENCE.fullmatch(reference)
+    if parts is None:
+        raise BadInputError(f"{reference[:200]!r} names no model: write NAME, NAME@ALIAS or NAME/VERSION")
+    name, every = parts["name"], all_aliases()
+    if name not in every:
+        raise UnknownError(f"no model {name[:200]} is registered: there are {listed(sorted(every)) or 'none yet'}")
+    if parts["version"]:
+        return name, int(parts["version"])
+    aliases = every[name]
+    wanted = parts["alias"] or next((alias for alias in _USED if alias in aliases), CHAMPION)
+    if wanted not in aliases:
+        known = listed([f"{name}@{alias}" for alias in sorted(aliases)]) or "no alias at all"
+        raise UnknownError(f"{name} has no @{wanted}: there is {known}; see 'perf-assets models {name}'")
+    return name, aliases[wanted]
+
+
+def open_model(name: str, version: int) -> Asked:
+    """A registered version, loaded; its Python code comes from the registry."""
+    open_store()
+    try:
+        return Asked(name, version, mlflow.pyfunc.load_model(f"models:/{name}/{version}"))
+    except MlflowException as error:
+        raise UnknownError(
+            f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models {name}'"
+        ) from None
+    except OSError as error:
+        raise RegistryError(f"the files of {name} version {version} cannot be had ({error})") from None
+
+
+def _checked(name: str, table: pd.DataFrame, columns: list[ColSpec]) -> pd.DataFrame:
+    """The columns of a signature, each of its type."""
+    if table.empty:
+        raise BadInputError(f"the table has no rows to ask {name} about")
+    lacking = [column.name for column in columns if column.required and column.name not in table.columns]
+    if lacking:
+        raise BadInputError(f"the table lacks the column {lacking[0]}: {name} needs {listed(lacking)}")
+    given = [column for column in columns if column.name in table.columns]
+    if not given:
+        known = listed([column.name for column in columns])
+        raise BadInputError(f"the table has none of the columns that {name} knows: {known}")
+    return pd.DataFrame({column.name: _cast(table[column.name], column) for column in given}, index=table.index)
+
+
+def _cast(values: "pd.Series[Any]", column: ColSpec) -> "pd.Series[Any]":
+    if column.type == DataType.string:
+        return values.astype(object).map(_text)
+    if column.type == DataType.boolean:
+        return _each(values, column, _flag).astype(object if values.isna().any() else bool)
+    numbers = pd.to_numeric(values, errors="coerce")
+    is_bad = numbers.isna() & values.notna()
+    if column.type in (DataType.long, DataType.integer):
+        is_bad |= numbers.isna() | (numbers % 1 != 0)
+    if is_bad.any():
+        raise _refused(column, "a whole number" if column.type == DataType.long else "a number", is_bad, values)
+    return numbers.astype(np.int64 if column.type in (DataType.long, DataType.integer) else float)
+
+
+def _each(values: "pd.Series[Any]", column: ColSpec, cast: Callable[[Any], Any]) -> "pd.Series[Any]":
+    found = values.astype(object).map(cast)
+    is_bad = found.isna() & values.notna()
+    if is_bad.any():
+        raise _refused(column, "true or false", is_bad, values)
+    return found
+
+
+def _refused(column: ColSpec, wanted: str, is_bad: "pd.Series[bool]", values: "pd.Series[Any]") -> BadInputError:
+    row = int(np.flatnonzero(is_bad.to_numpy())[0])
+    return BadInputError(f"column {column.name} must hold {wanted}: row {row} has {str(values.iloc[row])[:_SHOWN]!r}")
+
+
+def _text(value: Any) -> str | None:
+    """A word; whole numbers without a point, as tables of words hold them."""
+    if value is None or value is pd.NA or value != value:
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _flag(value: Any) -> bool | None:
+    text = str(value).strip().lower()
+    return True if text in _TRUE else False if text in _FALSE else None

@@ -1,0 +1,128 @@
+"""Registration of models of datasets: `perf-transfer-<dataset>`, aliases `champion` and `challenger`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+from mlflow.models import ModelSignature
+from mlflow.types import ColSpec, DataType, Schema
+
+from perf_assets.core.errors import RegistryError, UnknownError, UnreadableFileError
+from perf_assets.models.adapted_transfer import AdaptedTransfer
+from perf_assets.registry.store import Candidate, Version, register
+from perf_assets.registry.target import INPUTS
+from perf_assets.registry.transfer_answers import OUTPUTS
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
+
+PREFIX = "perf-transfer-"
+_MOST_PARAM = 500
+"""Characters of a parameter that MLflow takes in all of its stores."""
+
+
+def registered_name(dataset: str) -> str:
+    """Name of the model of a dataset."""
+    return f"{PREFIX}{dataset}"
+
+
+def signature(adapted: AdaptedTransfer) -> ModelSignature:
+    """Columns as they were landed, numbers and words; each of them may be absent."""
+    inputs = [
+        ColSpec(DataType.string if is_words else DataType.double, column, required=False)
+        for column, is_words in adapted.columns.items()
+    ]
+    return ModelSignature(inputs=Schema([*inputs]), outputs=Schema([*OUTPUTS]))
+
+
+def example_rows(adapted: AdaptedTransfer) -> pd.DataFrame:
+    """Some rows that are known, for people to copy."""
+    frame = pd.DataFrame(list(adapted.examples)).reindex(columns=list(adapted.columns))
+    kinds = {column: object if is_words else float for column, is_words in adapted.columns.items()}
+    frame = frame.astype(kinds)
+    return frame.where(frame.notna(), None) if len(frame) else frame
+
+
+def candidate_table(adapted: AdaptedTransfer) -> pd.DataFrame:
+    """All candidates and baselines on held-out rows; which was chosen."""
+    return pd.DataFrame(
+        [
+            {
+                "seen_as": adapted.dataset,
+                "source": " + ".join(adapted.sources),
+                "shots": adapted.shots,
+                "method": score.name,
+                "mape_ratio": score.mape,
+                "log_rmse": score.log_rmse,
+                "weight": score.weight,
+                "is_chosen": score.name == adapted.chosen,
+            }
+            for score in adapted.scores
+        ]
+    )
+
+
+def register_transfer(
+    adapted: AdaptedTransfer,
+    provenance: Mapping[str, str],
+    files: Mapping[str, bytes],
+    *,
+    name: str | None = None,
+) -> Version:
+    """Register a model of a dataset as challenger, under the dataset's name unless another is given."""
+    metrics = {f"{score.name} {metric}": getattr(score, metric) for score in adapted.scores for metric in _METRICS}
+    if adapted.severity is not None:
+        metrics["severity_ratio"] = adapted.severity
+    candidate = Candidate(
+        registered_name=name or registered_name(adapted.dataset),
+        code=Path(__file__).with_name("transfer_pyfunc.py"),
+        save=adapted.save,
+        signature=signature(adapted),
+        example=example_rows(adapted),
+        metrics=metrics,
+        params={
+            "sources": " + ".join(adapted.sources)[:_MOST_PARAM],
+            "target_column": adapted.target_column[:_MOST_PARAM],
+            "rows": len(adapted.rows),
+            "shots": adapted.shots,
+            "chosen": adapted.chosen,
+            "is_log": adapted.is_log,
+        },
+        tags={
+            **provenance,
+            "kind": "transfer",
+            "dataset": adapted.dataset,
+            "sources": " + ".join(adapted.sources),
+            "target_column": adapted.target_column,
+            "severity": "not known" if adapted.severity is None else f"{adapted.severity:.3f}",
+        },
+        tables={"candidates": candidate_table(adapted)},
+        files=files,
+    )
+    return register(candidate, CHALLENGER)
+
+
+_METRICS = ("mape", "log_rmse")
+
+
+def load_transfer(name: str, version: int) -> AdaptedTransfer:
+    """A registered version."""
+    try:
+        return AdaptedTransfer.load(fitted_folder(name, version))
+    except UnreadableFileError as error:
+        raise RegistryError(
+            f"{name} version {version} was stored by another version of perf_assets ({error}): adapt it again"
+        ) from None
+
+
+def shown_of(dataset: str) -> tuple[str, int, AdaptedTransfer]:
+    """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    name = registered_name(dataset)
+    aliases = versions(name)
+    for alias in (CHAMPION, CHALLENGER):
+        if alias in aliases:
+            return alias, aliases[alias], load_transfer(name, aliases[alias])
+    raise UnknownError(f"there is no model of dataset {dataset!r}: run 'perf-assets adapt --dataset {dataset}'")
+
+
+def made_of(dataset: str, inputs_digest: str) -> int | None:
+    """The newest version that was made of these inputs, whatever became of it."""
+    return max(versions_with(registered_name(dataset), INPUTS, inputs_digest), default=None)

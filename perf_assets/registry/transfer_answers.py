@@ -1,0 +1,18 @@
+"""Answers of the model of a dataset: a table of predictions with their 90% interval."""
+
+import numpy as np
+import pandas as pd
+from mlflow.types import ColSpec, DataType
+
+from perf_assets.models.adapted_transfer import AdaptedTransfer
+
+_ANSWERS = ("predicted", "lower", "upper")
+OUTPUTS = [*(ColSpec(DataType.double, name) for name in _ANSWERS), ColSpec(DataType.string, "note")]
+"""The column that is predicted with its interval, in its own unit, and what to know about the answer."""
+
+
+def answer(table: pd.DataFrame, adapted: AdaptedTransfer) -> pd.DataFrame:
+    """One answer per row."""
+    found = np.stack(adapted.predict(table))
+    plain = np.exp(found) if adapted.is_log else found
+    return pd.DataFrame(dict(zip(_ANSWERS, plain, strict=True)) | {"note": adapted.notes(table)}, table.index)

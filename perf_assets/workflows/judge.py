@@ -1,0 +1,88 @@
+"""Judging registered models: which version becomes the champion, and what is remembered of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from perf_assets.core.errors import UnreadableFileError
+from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
+from perf_assets.models.target.promotion import THRESHOLD, Comparison, Drift
+from perf_assets.registry.versions import CHAMPION, fitted_folder, newest_version, promote, replaced_by, versions
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class Contest(Generic[Model]):
+    """Versions of one registered model, and how they are held against each other."""
+
+    name: str
+    load: Callable[[Path], Model]
+    """Reads a fitted model from its folder."""
+    compare: Callable[[Model, Model | None], Comparison]
+    """Decides whether a new model replaces the champion."""
+    drift: Callable[[Model, Model], Drift]
+    """Holds what is new since against the champion, which comes first."""
+    facts: Callable[[Model], Mapping[str, object]]
+    """Columns of a verdict that say what a model was fitted to."""
+    of_ratio: str = "takes {:.1f} times as long"
+    """What a run that contradicts the champion is, in words."""
+
+    def judge_newest(self, before: pd.DataFrame | None) -> pd.DataFrame:
+        """All verdicts, with that on the newest version; it is promoted, or stays a challenger."""
+        number = newest_version(self.name)
+        if before is not None and (before["version"] == number).any():
+            return before
+        new = self.load(fitted_folder(self.name, number))
+        champion_version = versions(self.name).get(CHAMPION)
+        if champion_version == number:
+            # Promoted by a run that was killed before it could tell.
+            champion_version = replaced_by(self.name, number)
+        old, doubt = self._loaded(champion_version)
+        comparison = self.compare(new, old)
+        drifted = Drift(0, 0, 0) if old is None else self.drift(old, new)
+        if comparison.is_promoted:
+            promote(self.name, number)
+        row = {
+            "version": number,
+            "judged_at": datetime.now(UTC).replace(tzinfo=None),
+            "decision": PROMOTED if comparison.is_promoted else CHALLENGER,
+            "reason": "; ".join([comparison.reason, *doubt, *self._furthest(drifted)]),
+            "held_out_count": comparison.held_out_count,
+            "mape_ratio": comparison.mape,
+            "log_rmse": comparison.log_rmse,
+            "champion_version": champion_version,
+            "champion_log_rmse": comparison.champion_log_rmse,
+            "target_only_mape_ratio": comparison.target_only_mape,
+            "target_only_log_rmse": comparison.target_only_log_rmse,
+            "threshold_ratio": THRESHOLD,
+            "new_runs_count": drifted.new_runs,
+            "outside_count": drifted.outside,
+            "allowed_count": drifted.allowed,
+            "has_drifted": drifted.has_drifted,
+            **self.facts(new),
+        }
+        now = pd.DataFrame([row]).astype({"champion_version": "Int64"})
+        if before is None:
+            return now
+        return pd.concat([before.astype({"champion_version": "Int64"}), now], ignore_index=True)
+
+    def _loaded(self, version: int | None) -> tuple[Model | None, list[str]]:
+        """A champion, or why it cannot be compared with: one of an older release may have another form."""
+        if version is None:
+            return None, []
+        try:
+            return self.load(fitted_folder(self.name, version)), []
+        except UnreadableFileError as error:
+            return None, [f"the champion, version {version}, cannot be compared with ({error})"]
+
+    def _furthest(self, drifted: Drift) -> list[str]:
+        """Runs that contradict the champion most, where it has drifted."""
+        if not drifted.has_drifted:
+            return []
+        told = ", ".join(f"{run} {self.of_ratio.format(ratio)}" for run, ratio in drifted.worst)
+        return [f"new runs furthest from what was predicted: {told}"]

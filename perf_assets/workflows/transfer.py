@@ -1,0 +1,294 @@
+"""ModelX in the platform: a dataset's model from other datasets, of two plain tables, of a machine without pairs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from perf_assets.core.catalogue import Catalogue, load_catalogue
+from perf_assets.core.dataset_tables import DATASET_VERDICTS
+from perf_assets.core.datasets import FILE_NAME, DatasetSettings, load_dataset_settings
+from perf_assets.core.errors import BadInputError, listed
+from perf_assets.core.manifest import digest_of
+from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.models.adapted_transfer import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
+from perf_assets.models.transfer.model import LEAST_SHOTS
+from perf_assets.models.transfer_judgement import compare_transfer, transfer_drift
+from perf_assets.registry.store import code_version
+from perf_assets.registry.target import INPUTS
+from perf_assets.registry.transfer import candidate_table, register_transfer, registered_name
+from perf_assets.registry.versions import promote
+from perf_assets.reports.dataset_card import DatasetCard, dataset_card
+from perf_assets.reports.machine.figures import candidate_figure
+from perf_assets.reports.site import picture
+from perf_assets.storage.datasets import StoredDataset, stored_dataset, stored_names
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import rows_of
+from perf_assets.workflows.judge import Contest
+
+Say = Callable[[str], None]
+_FORM = "1"
+"""Raised when models made by new code differ from those made by old."""
+_TIME = "wall_seconds"
+_NOT_FEATURES = (
+    r"^(ranks|threads|nodes|gpus|is_simulated|target_value|runs_count|missing_mask|wall_seconds_(min|max))$",
+    r"(?i)time|task-clock|_cyc|cycles",
+)
+"""Columns of runs that are configuration, or counters that hold the run time itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class TransferInputs:
+    """A dataset, and the datasets that its model is adapted from."""
+
+    target: StoredDataset
+    sources: tuple[StoredDataset, ...]
+    settings: DatasetSettings
+    source_settings: Mapping[str, DatasetSettings]
+    catalogue: Catalogue
+    seed: int
+
+    @property
+    def digest(self) -> str:
+        """Changes when and only when a model made of this may become another."""
+        parts = (
+            _FORM,
+            self.target.digest,
+            [(source.name, source.digest, self._drop(source.name)) for source in self.sources],
+            self.settings.model_dump_json(),
+            self.seed,
+        )
+        return digest_of(repr(parts).encode())
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether anything of it is not measured."""
+        return any(dataset.is_simulated for dataset in (self.target, *self.sources))
+
+    @cached_property
+    def table(self) -> NamedTable:
+        """The dataset, ready for transfer."""
+        target = self.target
+        found = _named(target.name, target.frame, target.target_column, self.settings.drop, self.settings.log_target)
+        if len(found.table) < LEAST_SHOTS:
+            raise BadInputError(
+                f"dataset {target.name!r} has {len(found.table)} rows, too few to choose a model: land at least "
+                f"{LEAST_SHOTS}"
+            )
+        return found
+
+    @cached_property
+    def source_tables(self) -> tuple[TransferTable, ...]:
+        """Sources that can be learned from; refuses where none can."""
+        found, problems = [], []
+        for source in self.sources:
+            try:
+                found.append(
+                    transfer_table(
+                        source.name,
+                        source.frame,
+                        source.target_column,
+                        drop=self._drop(source.name),
+                        is_log=self.settings.log_target,
+                    )
+                )
+            except BadInputError as error:
+                problems.append(str(error))
+        if not found:
+            raise BadInputError(f"nothing can be learned from the other datasets: {'; '.join(problems)}")
+        return tuple(found)
+
+    def notes(self) -> list[str]:
+        """What a person should know about how the tables were read."""
+        read = [note for table in (self.table.table, *self.source_tables) for note in table.notes]
+        used = {table.name for table in self.source_tables}
+        left = [source.name for source in self.sources if source.name not in used]
+        unused = [f"nothing can be learned from {listed(left)}: left out"] if left else []
+        return [*self.target.notes, *read, *unused]
+
+    def _drop(self, source: str) -> tuple[str, ...]:
+        own = self.source_settings.get(source)
+        return tuple(dict.fromkeys([*self.settings.drop, *(own.drop if own else ())]))
+
+
+def transfer_inputs(lake: Lake, name: str, seed: int = 0) -> TransferInputs:
+    """A dataset of a lake with its sources: all others, or those that `datasets.yaml` names."""
+    target = stored_dataset(lake, name)
+    every = load_dataset_settings(lake.root)
+    settings = every.get(name, DatasetSettings())
+    others = [other for other in stored_names(lake) if other != name]
+    unknown = [source for source in settings.sources if source not in others]
+    if unknown:
+        raise BadInputError(
+            f"{lake.root / FILE_NAME}: dataset {name!r} names the source {unknown[0]!r}, which is no other dataset; "
+            f"there are {listed(others) or 'none yet'}"
+        )
+    if not others:
+        raise BadInputError(f"{name!r} is the only dataset: land a second one, which it can be adapted from")
+    return TransferInputs(
+        target=target,
+        sources=tuple(stored_dataset(lake, source) for source in settings.sources or others),
+        settings=settings,
+        source_settings=every,
+        catalogue=load_catalogue(lake.site_catalogues()),
+        seed=seed,
+    )
+
+
+def adapt_dataset(
+    inputs: TransferInputs, say: Say = lambda line: None, settings: TransferSettings | None = None
+) -> AdaptedTransfer:
+    """Fit and choose the model of a dataset, from all of its rows."""
+    table, sources = inputs.table, inputs.source_tables
+    for note in inputs.notes():
+        say(note)
+    say(f"{inputs.target.name}: {len(table.table)} rows, adapted from {', '.join(one.name for one in sources)}")
+    return adapt_transfer(
+        table,
+        sources,
+        is_log=inputs.settings.log_target,
+        catalogue=inputs.catalogue,
+        settings=settings,
+        seed=inputs.seed,
+    )
+
+
+def dataset_tags(inputs: TransferInputs) -> dict[str, str]:
+    """Tags of a version: which data and settings it comes from."""
+    manifests = sorted({digest for one in (inputs.target, *inputs.sources) for digest in one.bundles})
+    return {
+        INPUTS: inputs.digest,
+        "seed": str(inputs.seed),
+        "manifests_count": str(len(manifests)),
+        "manifests_digest": digest_of("".join(manifests).encode()),
+        "is_simulated": str(inputs.is_simulated).lower(),
+    }
+
+
+def papers(adapted: AdaptedTransfer, provenance: Mapping[str, str], name: str | None = None) -> dict[str, bytes]:
+    """Files to register with a model: its card, and a picture of its candidates."""
+    candidates = candidate_table(adapted)
+    card = DatasetCard(
+        name=name or registered_name(adapted.dataset),
+        dataset=adapted.dataset,
+        target_column=adapted.target_column,
+        sources=adapted.sources,
+        is_simulated=provenance.get("is_simulated") == "true",
+        rows_count=len(adapted.rows),
+        chosen=adapted.chosen,
+        severity=adapted.severity,
+        columns=adapted.columns,
+        candidates=candidates,
+        provenance={**provenance, "code_version": code_version()},
+    )
+    files = {"model_card.md": dataset_card(card).encode()}
+    if not candidates.empty:
+        files["candidates.png"] = picture(lambda target: candidate_figure(candidates, target))
+    return files
+
+
+def judge_dataset(lake: Lake, name: str) -> pd.DataFrame:
+    """All verdicts on a dataset's models, with that on the newest; it is promoted, or stays a challenger."""
+    dataset = stored_dataset(lake, name)
+    rows = dataset.frame
+
+    def facts(new: AdaptedTransfer) -> Mapping[str, object]:
+        return {
+            "dataset": name,
+            "shots": len(new.rows),
+            "severity_ratio": new.severity,
+            "is_simulated": dataset.is_simulated,
+        }
+
+    contest = Contest(
+        name=registered_name(name),
+        load=AdaptedTransfer.load,
+        compare=lambda new, champion: compare_transfer(new, champion, rows),
+        drift=lambda champion, new: transfer_drift(champion, new, rows),
+        facts=facts,
+        of_ratio="is {:.1f} times what was predicted",
+    )
+    return contest.judge_newest(rows_of(lake, DATASET_VERDICTS, name))
+
+
+@dataclass(frozen=True, eq=False)
+class PlainTable:
+    """A table that somebody gave, outside of any lake."""
+
+    name: str
+    frame: pd.DataFrame
+    target_column: str
+
+
+def adapt_tables(
+    target: PlainTable,
+    sources: Sequence[PlainTable],
+    *,
+    drop: Sequence[str] = (),
+    is_log: bool = True,
+    catalogue: Catalogue | None = None,
+    settings: TransferSettings | None = None,
+    seed: int = 0,
+) -> AdaptedTransfer:
+    """The model of a plain table from others, fitted to all of its rows."""
+    theirs = [transfer_table(one.name, one.frame, one.target_column, drop=drop, is_log=is_log) for one in sources]
+    ours = _named(target.name, target.frame, target.target_column, drop, is_log)
+    return adapt_transfer(ours, theirs, is_log=is_log, catalogue=catalogue, settings=settings, seed=seed)
+
+
+def register_tables(adapted: AdaptedTransfer, name: str) -> int:
+    """Register the model of plain tables under a name of its own, for use at once; its version."""
+    tags = {"origin": "plain tables", "is_simulated": "unknown"}
+    version = register_transfer(adapted, tags, papers(adapted, tags, name), name=name).version
+    promote(name, version)
+    return version
+
+
+def adapt_unpaired(
+    machine: str,
+    own: pd.DataFrame,
+    others: Mapping[str, pd.DataFrame],
+    catalogue: Catalogue,
+    *,
+    settings: TransferSettings | None = None,
+    seed: int = 0,
+) -> AdaptedTransfer:
+    """The model of a machine whose runs pair with none of another, or whose counters mean nothing to the catalogue.
+
+    Tables are of runs, one per machine: counters under the machine's own names and `wall_seconds`, as
+    `core_runs__counters_wide` has them. It predicts seconds from counters that were measured on the machine itself.
+    Machines whose runs cannot be learned from are left out.
+    """
+    sources, problems = [], []
+    for name, frame in others.items():
+        try:
+            sources.append(transfer_table(name, _timed(frame), _TIME, drop=_NOT_FEATURES))
+        except BadInputError as error:
+            problems.append(str(error))
+    if not sources:
+        told = f": {'; '.join(problems)}" if problems else ""
+        raise BadInputError(f"no other machine has runs that {machine} could be adapted from{told}")
+    ours = _named(machine, _timed(own), _TIME, _NOT_FEATURES, is_log=True)
+    if len(ours.table) < LEAST_SHOTS:
+        raise BadInputError(f"{machine} has {len(ours.table)} timed runs: land at least {LEAST_SHOTS}")
+    return adapt_transfer(ours, sources, catalogue=catalogue, settings=settings, seed=seed)
+
+
+def _timed(frame: pd.DataFrame) -> pd.DataFrame:
+    if _TIME not in frame.columns:
+        raise BadInputError(f"runs have no column {_TIME}")
+    return frame.drop(columns=[name for name in ("app", "args", "runs", "labels", "machine") if name in frame.columns])
+
+
+def _named(name: str, frame: pd.DataFrame, target: str, drop: Sequence[str], is_log: bool) -> NamedTable:
+    table = transfer_table(name, frame, target, drop=drop, is_log=is_log)
+    kept = frame[table.rows]
+    columns = list(dict.fromkeys(table.level_columns.get(feature, feature) for feature in table.counter_names))
+    head = kept[columns].head(3).astype(object)
+    examples: list[dict[str, Any]] = [
+        {str(column): None if pd.isna(value) else value for column, value in row.items()}
+        for row in head.to_dict("records")
+    ]
+    return NamedTable(table, [str(label) for label in kept.index], target, examples)
