@@ -59,7 +59,7 @@ def vector(
     if figures is not None:
         from perf_assets.reports.vector_figures import draw_all
 
-        for path in draw_all(found.rows, found.entries, figures):
+        for path in draw_all(found.rows, found.entries, found.vectors, figures):
             say(f"drawn: {path}")
     if as_json:
         print_json(

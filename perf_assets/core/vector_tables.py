@@ -5,6 +5,9 @@ from perf_assets.core.schema import Column, Table, Type
 
 ALL_APPS = "(all)"
 """Stands for all applications together."""
+PAPER_MACHINES = ("quartz", "ruby", "corona", "lassen")
+PAPER_PROTOCOL = "paper"
+"""Unseen configurations on the four machines of Nichols et al. alone."""
 
 
 def _share(name: str, description: str) -> Column:
@@ -14,11 +17,11 @@ def _share(name: str, description: str) -> Column:
 VECTOR_SCORES = Table(
     "eval_vector__scores",
     "Scores of relative-performance vectors on held-out configurations (protocol sample: 80/20, a configuration with "
-    "all its samples) and held-out applications (protocol app). All methods are scored on the same "
-    "rows; none where no sample ran on the reference.",
+    "all its samples; protocol paper: the same with the four machines of the paper alone) and held-out applications "
+    "(protocol app). All methods of a protocol are scored on the same rows; none where no sample ran on the reference.",
     key=("protocol", "method", "seed", "app"),
     columns=(
-        Column("protocol", Type.TEXT, "What was held out", allowed=("sample", "app")),
+        Column("protocol", Type.TEXT, "What was held out", allowed=("sample", "app", PAPER_PROTOCOL)),
         Column("method", Type.TEXT, "Method, or baseline"),
         Column("seed", Type.INTEGER, "Seed of the split and of all that is random", minimum=0),
         Column("app", Type.TEXT, f"Application of the held-out samples, or {ALL_APPS}"),

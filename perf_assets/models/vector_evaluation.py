@@ -53,7 +53,9 @@ class Evaluation:
     rows: pd.DataFrame
     """One row per protocol, seed, method and held-out sample, and what is drawn of it."""
     entries: pd.DataFrame
-    """One row per entry of the vectors of the first seed, of the methods that are drawn."""
+    """One row per entry of the held-out vectors of the first seed."""
+    vectors: pd.DataFrame
+    """One row per configuration and machine it ran on: its true relative time."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,13 @@ def evaluate_vectors(
     ).assign(relative_to=reference)
     scores: Scores = {p: {m: _summary(table, p, m) for m in methods} for p in names}
     entries = [_entries(samples, p, found[p, 0], m, reference) for p in names for m in methods]
-    return Evaluation(scores, table, pd.concat(rows, ignore_index=True), pd.concat(entries, ignore_index=True))
+    return Evaluation(
+        scores,
+        table,
+        pd.concat(rows, ignore_index=True),
+        pd.concat(entries, ignore_index=True),
+        _vectors(samples, reference),
+    )
 
 
 def majority_order(samples: VectorSamples) -> tuple[list[str], float]:
@@ -241,12 +249,27 @@ def _entries(
     true = relative(held.log_seconds, reference, samples.machines)
     predicted = relative(np.where(np.isfinite(true), held.predicted, np.nan), reference, samples.machines)
     row, machine = np.nonzero(np.isfinite(true) & np.isfinite(predicted))
+    parts = [samples.at(fold.configurations) for fold in found]
     return pd.DataFrame(
         {
             "protocol": protocol,
             "method": method,
+            "app": np.concatenate([part.apps[part.row] for part in parts])[row],
             "target_machine": np.array(samples.machines)[machine],
             "relative_time": true[row, machine],
             "predicted_relative_time": predicted[row, machine],
+        }
+    )
+
+
+def _vectors(samples: VectorSamples, reference: str) -> pd.DataFrame:
+    true = relative(samples.log_seconds, reference, samples.machines)
+    row, machine = np.nonzero(np.isfinite(true))
+    return pd.DataFrame(
+        {
+            "configuration": np.array(samples.configurations)[row],
+            "app": samples.apps[row],
+            "target_machine": np.array(samples.machines)[machine],
+            "relative_time": true[row, machine],
         }
     )
