@@ -24,6 +24,7 @@ ALLOWED = {
     "models": {"core", "features", "compute"},
     "registry": {"core", "features", "models"},
     "serving": {"core", "readers", "features", "storage", "models", "registry"},
+    "workflows": {"core", "compute", "readers", "features", "models", "registry", "storage", "reports", "scheduling"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
 SHELLS = {"defs", "cli", "api"}
