@@ -3,7 +3,7 @@
 from perf_assets.core.columns import IS_SIMULATED, MACHINE
 from perf_assets.core.schedule_tables import TURNAROUND
 from perf_assets.core.schema import Column, Table, Type
-from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES
+from perf_assets.core.vector_tables import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.core.verdict_tables import VERDICTS
 
 _ATTENTION = Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0)
@@ -146,6 +146,7 @@ RESULT_TABLES = (
     VERDICTS,
     VECTOR_SCORES,
     VECTOR_GROWTH,
+    VECTOR_VERDICTS,
     TURNAROUND,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

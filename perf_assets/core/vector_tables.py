@@ -2,6 +2,7 @@
 
 from perf_assets.core.columns import IS_SIMULATED
 from perf_assets.core.schema import Column, Table, Type
+from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED
 
 ALL_APPS = "(all)"
 """Stands for all applications together."""
@@ -37,6 +38,31 @@ VECTOR_SCORES = Table(
         _share("coverage_ratio", "Share of relative times within their 90% intervals; of methods that give some"),
         _share("stated_order_ratio", "Mean stated probability of the order; to be compared with same_order_ratio"),
         Column("samples_count", Type.INTEGER, "Held-out samples", unit="count", minimum=1),
+        IS_SIMULATED,
+    ),
+)
+
+VECTOR_VERDICTS = Table(
+    "eval_vector__verdicts",
+    "Models of relative-performance vectors as they were judged when they were registered: error of log relative times "
+    "on held-out samples beside that of the mean vector and of the champion, and what was decided.",
+    key=("version",),
+    columns=(
+        Column("version", Type.INTEGER, "Version of perf-relative-vector in MLflow", minimum=1),
+        Column("judged_at", Type.TIMESTAMP, "When, in UTC"),
+        Column("decision", Type.TEXT, "Whether it became champion", allowed=(PROMOTED, CHALLENGER)),
+        Column("reason", Type.TEXT, "Why, for people"),
+        Column("machines", Type.TEXT, "Machines that it speaks of"),
+        Column("held_out_count", Type.INTEGER, "Held-out samples that it was judged on", unit="count", minimum=0),
+        Column("log_rmse", Type.REAL, "Root mean square error on unseen configurations", minimum=0.0),
+        Column("mean_vector_log_rmse", Type.REAL, "Error of the mean vector as every answer", minimum=0.0),
+        Column("champion_version", Type.INTEGER, "Champion at that time", nullable=True, minimum=1),
+        Column("champion_log_rmse", Type.REAL, "The champion's on shared samples", nullable=True, minimum=0.0),
+        Column("application_log_rmse", Type.REAL, "Root mean square error on unseen applications", minimum=0.0),
+        Column(
+            "champion_application_log_rmse", Type.REAL, "The champion's on shared samples", nullable=True, minimum=0.0
+        ),
+        Column("threshold_ratio", Type.REAL, "Most that its squared error may be over the others'", minimum=0.0),
         IS_SIMULATED,
     ),
 )

@@ -17,6 +17,7 @@ from perf_assets.defs import (
     schedule,
     schedules,
     targets,
+    vector_checks,
     vectors,
 )
 from perf_assets.defs.executor import profile_executor
@@ -44,6 +45,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             evaluation.write_xamm_report,
             fleet.write_fleet_page,
             vectors.train_vector_model,
+            vectors.judge_vector_model,
             vectors.score_vectors,
             schedule.simulate_schedules,
         ],
@@ -53,6 +55,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             checks.check_features,
             model_checks.check_target,
             model_checks.check_fleet,
+            vector_checks.check_vector_model,
         ],
         jobs=jobs.ALL,
         sensors=[

@@ -51,6 +51,12 @@ class VectorSamples:
         return self.log_seconds[self.row]
 
     @property
+    def names(self) -> list[str]:
+        """Configuration and machine of each sample."""
+        pairs = zip(self.row, self.source, strict=True)
+        return [f"{self.configurations[row]} on {self.machines[source]}" for row, source in pairs]
+
+    @property
     def counters(self) -> Floats:
         """Samples x counters of the models of pairs."""
         position = self._paired_rows()

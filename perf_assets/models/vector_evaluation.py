@@ -8,6 +8,7 @@ import pandas as pd
 
 from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.vector_settings import COMPONENTS, VectorSettings
 from perf_assets.core.vector_tables import ALL_APPS
 from perf_assets.features.folds import Unseen
 from perf_assets.features.paired import Floats
@@ -20,7 +21,7 @@ from perf_assets.features.vectors import (
     relative,
 )
 from perf_assets.models.vector_blend import fit_blend
-from perf_assets.models.vector_methods import COMPONENTS, MAJORITY, Majority, fit_method
+from perf_assets.models.vector_methods import MAJORITY, Majority, fit_method
 from perf_assets.models.vector_scores import (
     OWN_DOUBTS,
     Held,
@@ -66,6 +67,7 @@ class _Piece:
     """Of the fold."""
     methods: tuple[str, ...]
     reference: str
+    settings: VectorSettings
 
 
 @dataclass(frozen=True)
@@ -84,19 +86,24 @@ class _Found:
 def evaluate_vectors(
     samples: VectorSamples,
     reference: str,
-    seeds: int = 1,
-    methods: Sequence[str] = METHODS,
+    seeds: int,
+    settings: VectorSettings,
+    methods: Sequence[str] | None = None,
     protocols: Iterable[str] = tuple(PROTOCOLS),
     progress: Progress = lambda _: None,
 ) -> Evaluation:
-    """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once."""
+    """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once.
+
+    Methods are those given, or the components of the settings, the majority order and their blend.
+    """
+    methods = (*settings.components, MAJORITY, BEST) if methods is None else methods
     check_reference(reference, samples.machines)
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:
         raise BadInputError(f"method {', '.join(unknown) or '(none)'} is not known: use some of {', '.join(METHODS)}")
     names = tuple(protocols)
     pieces = [
-        _Piece(protocol, seed, position, tuple(methods), reference)
+        _Piece(protocol, seed, position, tuple(methods), reference, settings)
         for protocol in names
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))
@@ -151,13 +158,13 @@ def _folds(samples: VectorSamples, protocol: str, seed: int) -> list[VectorFold]
 def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
     fold = _folds(samples, piece.protocol, piece.seed)[piece.position]
     train, test = samples.at(fold.train), samples.at(fold.test)
-    fitted = {name: fit_method(name, train, piece.seed) for name in piece.methods if name != BEST}
+    fitted = {name: fit_method(name, train, piece.seed, piece.settings) for name in piece.methods if name != BEST}
     predicted = {name: model.predict(test) for name, model in fitted.items()}
     ranked = dict(predicted)
     probability = np.full(len(test), np.nan)
     half_widths = np.full(test.targets.shape, np.nan)
     if BEST in piece.methods:
-        blend = fit_blend(train, PROTOCOLS[piece.protocol], piece.seed, fitted)
+        blend = fit_blend(train, PROTOCOLS[piece.protocol], piece.seed, piece.settings, fitted)
         predicted[BEST] = blend.predict(test)
         ranking = blend.rank(test, np.isfinite(test.targets))
         ranked[BEST], probability = ranking.places, ranking.probability

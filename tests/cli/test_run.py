@@ -154,9 +154,9 @@ def test_benchmark_runs_of_a_machine_become_its_amm_by_the_stored_encoder(folder
     stored = done(write(folder, **fields, target_machine_amm="amm.json"))
     made = done(write(folder, **fields, target_machine_amm="new.csv:quartz"))
     assert made["with_amm"]
-    assert made["scores"] == pytest.approx(stored["scores"])
+    assert made["scores"]["source_model"] == pytest.approx(stored["scores"]["source_model"])
     (folder / "amm.encoder.npz").unlink()
-    assert done(write(folder, **fields, target_machine_amm="new.csv"))["scores"] == pytest.approx(stored["scores"])
+    assert done(write(folder, **fields, target_machine_amm="new.csv"))["scores"] == made["scores"]
 
 
 def test_options_are_chosen_by_cross_validation_where_they_say_auto(folder: Path) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
+from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
 from perf_assets.features.pairing import Roles
 from perf_assets.features.vectors import VectorSamples, vector_table
-from perf_assets.models import vector_blend, vector_growth, vector_methods
-from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.models import vector_growth, vector_methods
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())
@@ -19,6 +19,7 @@ SMALL = VaeDnnSettings(
     most_dnn_epochs=25,
     patience=20,
 )
+SETTINGS = VectorSettings(components=["vae_dnn", "random_forest"], net=SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,5 @@ def samples() -> VectorSamples:
 @pytest.fixture(autouse=True)
 def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    monkeypatch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
-    monkeypatch.setattr(vector_blend, "COMPONENTS", ("vae_dnn", "random_forest"))
     monkeypatch.setattr(vector_methods, "_TREES", 20)
     monkeypatch.setattr(vector_growth, "_TREES", 20)
