@@ -97,7 +97,8 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
     except BadInputError as error:
         return Made(None, str(error))
     champion = model = champion_vector()
-    joined, refused = [], []
+    joined: list[str] = []
+    refused: list[str] = []
     for machine in samples.machines:
         if machine in champion.trained_machines:
             continue
@@ -107,7 +108,8 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
             refused.append(str(error))
             continue
         if _shots(grown, machine) != _shots(champion, machine):
-            model, joined = grown, [*joined, machine]
+            model = grown
+            joined.append(machine)
     if not joined:
         return Made(None, "; ".join(["no machine is new to the champion", *refused]))
     return _register(model, joined, samples, provenance)

@@ -70,7 +70,9 @@ def _shared(new: VectorModel, champion: VectorModel, name: str) -> tuple[float, 
     if len(pairs) < _LEAST_SHARED or len(machines) < 2:
         return None
     rows, other_rows = (np.array(column, np.intp) for column in zip(*pairs, strict=True))
-    columns, other_columns = ([m.trained_machines.index(name) for name in machines] for m in (new, champion))
+    columns, other_columns = (
+        np.array([model.trained_machines.index(machine) for machine in machines], np.intp) for model in (new, champion)
+    )
     # What is true now: a run that was measured again has one time for both.
     true = ours.log_seconds[np.ix_(rows, columns)]
     values = ours.values[np.ix_(rows, columns)], theirs.values[np.ix_(other_rows, other_columns)]
