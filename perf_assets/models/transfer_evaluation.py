@@ -18,7 +18,6 @@ from perf_assets.models.transfer import Candidate, Predict, Product, fit_product
 from perf_assets.models.transfer_task import TransferTask
 
 Progress = Callable[[str], None]
-METRICS = ("mape", "mse", "log_mse", "r2")
 _MOST_PLAIN = 700.0
 """Logarithms beyond which a number of the machine overflows."""
 
