@@ -135,12 +135,14 @@ def score_machine(
 ) -> dg.MaterializeResult[None]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.models.transfer_matrix import learning_curve
+    from perf_assets.registry.target import log_learning_curve
 
     machine = context.partition_key
     samples = machine_samples(lake, machine, frozen(lake.lake()))
     rows = learning_curve(samples, machine, config.seeds, context.log.info)
     rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
     path = store(lake.lake(), lake.warehouse(), TRANSFER_SCORES, rows, machine)
+    log_learning_curve(machine, rows)
     table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
     return dg.MaterializeResult(
         metadata={
