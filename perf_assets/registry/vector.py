@@ -8,10 +8,10 @@ import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vector_model import TrainedVector, VectorModel
-from perf_assets.registry import vector_pyfunc
+from perf_assets.models.vectors.model import TrainedVector, VectorModel
+from perf_assets.registry.pyfunc import vector as vector_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.vector_questions import SIGNATURE, example_questions
+from perf_assets.registry.tables.vector import SIGNATURE, example_questions
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions
 
 NAME = "perf-relative-vector"
@@ -28,9 +28,6 @@ def register_vector(trained: TrainedVector, samples: VectorSamples, provenance: 
         for name, value in row.items()
         if name != "new"
     }
-    known = trained.scores.set_index("new").loc["configuration"]
-    # Names that models share, so that their pages can be compared.
-    metrics |= {"mape": float(known["mape"]), "same_order": float(known["same_order"])}
     return _register(trained.model, samples, metrics, provenance, {"held_out": trained.scores})
 
 
