@@ -69,6 +69,7 @@ def _gpus(seeds: int, machines: int | None = None, *only: str) -> Scores:
 
 def _fleet(seeds: int) -> Scores | None:
     from perf_assets.core.errors import BadInputError
+    from perf_assets.core.vector_settings import VectorSettings
     from perf_assets.defs.resources import LakeResource
     from perf_assets.models.vectors.evaluation import evaluate_vectors
 
@@ -77,7 +78,9 @@ def _fleet(seeds: int) -> Scores | None:
     except (BadInputError, OSError) as error:
         print(f"no fleet: {error}", file=sys.stderr)
         return None
-    found = evaluate_vectors(samples, "max", seeds, progress=lambda text: print(text, file=sys.stderr))
+    found = evaluate_vectors(
+        samples, "max", seeds, VectorSettings(), progress=lambda text: print(text, file=sys.stderr)
+    )
     return found.scores  # type: ignore[return-value]
 
 

@@ -19,6 +19,8 @@ class Freshness(BaseModel):
     default_days: int = Field(default=30, ge=1)
     machines: dict[str, int] = Field(default_factory=dict)
     """Other limits, by machine."""
+    vector_days: int = Field(default=14, ge=1)
+    """Age up to which the vector model is called current: two weekly trainings."""
 
     def days(self, machine: str) -> int:
         """Limit of a machine."""

@@ -12,16 +12,23 @@ from perf_assets.core.text import first_problem
 from perf_assets.core.yaml_text import parse_yaml
 
 Function = Literal["amm", "train", "test"]
-_REFERENCE = re.compile(r"(?P<file>.*[^/:]\.json)(?::(?P<machine>.+))?")
+AUTO = "auto"
+"""Value of an AMM field that is chosen by cross-validation."""
+_REFERENCE = re.compile(r"(?P<file>[^:]*[^/:])(?::(?P<machine>.+))?")
 _NEEDS = {"amm": "machine_data_path", "train": "app_train_data_path", "test": "app_test_data_path"}
 
 
 @dataclass(frozen=True)
 class AmmReference:
-    """Where AMMs are: a JSON file, and one machine in it or none in particular."""
+    """Where AMMs are, or benchmark runs to make them of; and one machine there or none in particular."""
 
     file: Path
     machine: str | None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is a JSON file of AMMs; otherwise it is a benchmark dataset."""
+        return self.file.suffix == ".json"
 
 
 class _Fields(BaseModel):
@@ -36,6 +43,8 @@ class _Fields(BaseModel):
     src_model_path: str | None = Field(None, min_length=1)
     src_machine_amm: str | None = Field(None, min_length=1)
     target_machine_amm: str | None = Field(None, min_length=1)
+    amm_option: str = Field("mean", min_length=1)
+    amm_normalize: str = Field("own_max", min_length=1)
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,10 @@ class XammConfig:
     source_model: Path | None
     source_amm: AmmReference | None
     target_amm: AmmReference | None
+    amm_option: str = "mean"
+    """How Algorithm 1 weighs benchmark rows, or `auto`."""
+    amm_normalize: str = "own_max"
+    """What is subtracted from an AMM at the end, or `auto`."""
 
     @property
     def amm_pair(self) -> tuple[AmmReference, AmmReference] | None:
@@ -71,14 +84,16 @@ def read_config(path: Path) -> XammConfig:
         return None if given is None else folder / given
 
     return XammConfig(
-        folder,
-        fields.func,
-        resolved(fields.machine_data_path),
-        resolved(fields.app_train_data_path),
-        resolved(fields.app_test_data_path),
-        resolved(fields.src_model_path),
-        _reference(path, "src_machine_amm", folder, fields.src_machine_amm),
-        _reference(path, "target_machine_amm", folder, fields.target_machine_amm),
+        folder=folder,
+        func=fields.func,
+        machine_data=resolved(fields.machine_data_path),
+        app_train_data=resolved(fields.app_train_data_path),
+        app_test_data=resolved(fields.app_test_data_path),
+        source_model=resolved(fields.src_model_path),
+        source_amm=_reference(path, "src_machine_amm", fields, folder),
+        target_amm=_reference(path, "target_machine_amm", fields, folder),
+        amm_option=fields.amm_option,
+        amm_normalize=fields.amm_normalize,
     )
 
 
@@ -104,13 +119,17 @@ def _read_fields(path: Path) -> _Fields:
         raise BadInputError(f"{path.name}: func {fields.func} needs {needed}")
     if fields.func == "test" and fields.src_model_path is None and fields.app_train_data_path is None:
         raise BadInputError(f"{path.name}: func test needs src_model_path, or app_train_data_path to train a model")
+    is_auto = AUTO in (fields.amm_option, fields.amm_normalize)
+    if fields.func == "amm" and is_auto and fields.app_train_data_path is None:
+        raise BadInputError(f"{path.name}: 'auto' needs app_train_data_path, on whose runs the options are compared")
     return fields
 
 
-def _reference(path: Path, field: str, folder: Path, given: str | None) -> AmmReference | None:
+def _reference(path: Path, field: str, fields: _Fields, folder: Path) -> AmmReference | None:
+    given = getattr(fields, field)
     if given is None:
         return None
     found = _REFERENCE.fullmatch(given)
-    if found is None:
+    if found is None or (fields.func == "amm" and not found["file"].endswith(".json")):
         raise BadInputError(f"{path.name}: {field} {given!r}: write FILE.json or FILE.json:MACHINE")
     return AmmReference(folder / found["file"], found["machine"])

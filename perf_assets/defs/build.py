@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from perf_assets.defs import jobs, schedules
+from perf_assets.defs import jobs, schedules, vector_checks
 from perf_assets.defs import logging as progress
 from perf_assets.defs.executor import profile_executor
 from perf_assets.defs.ingest import checks, features, raw
@@ -42,6 +42,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             evaluation.write_xamm_report,
             fleet.write_fleet_page,
             vectors.train_vector_model,
+            vectors.judge_vector_model,
             vectors.score_vectors,
             schedule.simulate_schedules,
             transfers.assemble_dataset,
@@ -58,6 +59,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             model_checks.check_target,
             model_checks.check_fleet,
             transfer_checks.check_dataset,
+            vector_checks.check_vector_model,
         ],
         jobs=jobs.ALL,
         sensors=[

@@ -8,6 +8,10 @@ _IDLE = ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.any_deps
 FOLLOWS = (_UPDATED & _IDLE).with_label("follows what it is made of")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
+FOLLOWS_ONCE_MADE = (_UPDATED & _IDLE & ~dg.AutomationCondition.missing()).with_label(
+    "follows what it is made of, once somebody has asked for it"
+)
+
 FOLLOWS_CHECKED = (_UPDATED & _IDLE & dg.AutomationCondition.all_deps_blocking_checks_passed()).with_label(
     "follows what it is made of, once the blocking checks of that have passed"
 )

@@ -1,6 +1,7 @@
 """Jobs: what a landing starts, what the schedules start, and what commands run."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -24,9 +25,11 @@ def _job(
     name: str,
     what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str],
     description: str,
+    config: dict[str, Any] | None = None,
 ) -> UnresolvedAssetJobDefinition:
     return dg.define_asset_job(
         name,
+        config=config,
         selection=what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what),
         description=description,
     )
@@ -66,8 +69,8 @@ score_all_pairs_job = _job(
 )
 train_vector_job = _job(
     "train_vector_job",
-    [vectors.train_vector_model],
-    "Train and register the model of relative-performance vectors",
+    [vectors.train_vector_model, vectors.judge_vector_model],
+    "Train the model of relative-performance vectors (retrain: true), or let machines join it; register and judge it",
 )
 score_vectors_job = _job(
     "score_vectors_job",
@@ -89,8 +92,12 @@ train_and_evaluate_job = _job(
         evaluation.draw_xamm_embeddings,
         evaluation.write_xamm_report,
         transfers.make_modelx_table,
+        vectors.train_vector_model,
+        vectors.judge_vector_model,
     ],
-    "Train encoder and source models anew and evaluate all methods; machines are described and adapted after it",
+    "Train encoder, source models and the vector model anew and evaluate all methods; machines are described and "
+    "adapted after it",
+    {"ops": {"train_vector_model": {"config": {"retrain": True}}}},
 )
 assemble_dataset_job = _job(
     "assemble_dataset_job", [transfers.assemble_dataset], "Put the rows of a dataset together as one plain table"

@@ -34,7 +34,8 @@ nightly_fleet_page = dg.ScheduleDefinition(
 weekly_training = dg.ScheduleDefinition(
     name="weekly_training",
     job=train_and_evaluate_job,
+    run_config={"ops": {"train_vector_model": {"config": {"retrain": True}}}},
     cron_schedule="0 3 * * 0",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Every Sunday at 3: train the encoder and the source models anew, evaluate all methods",
+    description="Every Sunday at 3: train encoder, source models and vector model anew, evaluate all methods",
 )

@@ -1,6 +1,6 @@
 """Samples of relative-performance vectors: what is known of one run on one machine, and its time on all machines."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,6 +49,12 @@ class VectorSamples:
     def targets(self) -> Floats:
         """Samples x machines: logarithm of the times of the sample's configuration."""
         return self.log_seconds[self.row]
+
+    @property
+    def names(self) -> list[str]:
+        """Configuration and machine of each sample."""
+        pairs = zip(self.row, self.source, strict=True)
+        return [f"{self.configurations[row]} on {self.machines[source]}" for row, source in pairs]
 
     @property
     def counters(self) -> Floats:
@@ -102,6 +108,23 @@ class VectorSamples:
         seconds[:, machine] = np.nan
         paired = self.paired.hide_machine(int(self.views[0, machine]))
         return replace(self.where(self.source != machine), log_seconds=seconds, paired=paired)
+
+    def among(self, machines: Collection[str]) -> "VectorSamples":
+        """Samples as if there were no other machines than these; configurations that ran on two of them stay."""
+        kept = np.array([name in machines for name in self.machines])
+        samples = self.at(np.isfinite(self.log_seconds[:, kept]).sum(axis=1) > 1)
+        samples = samples.where(kept[samples.source])
+        paired = samples.paired
+        for view in np.setdiff1d(samples.views[:, ~kept], samples.views[:, kept]):
+            paired = paired.hide_machine(int(view))
+        return replace(
+            samples,
+            machines=tuple(name for name in self.machines if name in machines),
+            log_seconds=samples.log_seconds[:, kept],
+            source=np.cumsum(kept)[samples.source] - 1,
+            views=samples.views[:, kept],
+            paired=paired,
+        )
 
     def pair_examples(self) -> Examples:
         """Every sample for every machine, as questions to models of pairs, sample by sample."""

@@ -24,6 +24,20 @@ from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address, is_postgres
 
 EXPERIMENT = "perf_assets"
+_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+"""Without it MLflow's page shows traces and tokens first."""
+CARD = "model_card.md"
+"""File of a candidate that becomes the description of its version."""
+_ABOUT = {
+    **dict.fromkeys(
+        ("with-amm", "without-amm"),
+        "How long will a run, measured on one machine, take on another? For all pairs of machines.",
+    ),
+    "target": "How long will a run, measured on the reference machine, take here? Adapted to the machine's own runs.",
+    "vector": "From one run on any machine, its times on all machines, with intervals and a ranking.",
+}
+_MOST_DESCRIPTION = 5000
+"""Characters that MLflow's tables hold."""
 _REQUIREMENTS = ["perf_assets"]
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same file: the first of them makes all tables."""
@@ -140,7 +154,7 @@ def _silence() -> None:
 
 def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
     try:
-        client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+        client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=_EXPERIMENT_TAGS)
     except MlflowException as error:
         # Another process was a moment faster.
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
@@ -150,8 +164,10 @@ def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
 def register(candidate: Candidate, alias: str) -> Version:
     """Log a model with all that belongs to it, register it, and let the alias point to it."""
     client = open_store()
+    # Stores of older releases have an experiment without these tags.
     mlflow.set_experiment(EXPERIMENT)
-    with mlflow.start_run(run_name=f"{candidate.registered_name} {alias}") as run, TemporaryDirectory() as temporary:
+    mlflow.set_experiment_tags(_EXPERIMENT_TAGS)
+    with mlflow.start_run(run_name=candidate.registered_name) as run, TemporaryDirectory() as temporary:
         folder = Path(temporary) / "fitted"
         candidate.save(folder)
         mlflow.log_params(dict(candidate.params))
@@ -163,7 +179,7 @@ def register(candidate: Candidate, alias: str) -> Version:
             (Path(temporary) / name).write_bytes(content)
             mlflow.log_artifact(str(Path(temporary) / name))
         logged = mlflow.pyfunc.log_model(
-            name="model",
+            name=candidate.registered_name,
             python_model=str(candidate.code),
             artifacts={"fitted": str(folder)},
             signature=candidate.signature,
@@ -190,11 +206,23 @@ def first_line(error: MlflowException) -> str:
 
 
 def _create_version(client: MlflowClient, candidate: Candidate, uri: str, run_id: str) -> int:
+    name, about = candidate.registered_name, _ABOUT.get(candidate.tags.get("kind", ""), "")
     try:
-        client.create_registered_model(candidate.registered_name)
+        client.create_registered_model(name, description=about)
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
+        client.update_registered_model(name, about)
     tags = {**candidate.tags, "code_version": code_version()}
-    created = client.create_model_version(candidate.registered_name, uri, run_id, tags=tags)
+    created = client.create_model_version(name, uri, run_id, tags=tags, description=_description(candidate))
     return int(created.version)
+
+
+def _description(candidate: Candidate) -> str:
+    """The model card, or what the model is made of and how good it is, where there is no card."""
+    card = candidate.files.get(CARD)
+    if card is not None:
+        return card.decode()[:_MOST_DESCRIPTION]
+    made_of = [f"- {name}: {value}" for name, value in candidate.params.items()]
+    scores = [f"- {name}: {value:.3g}" for name, value in candidate.metrics.items() if value == value]
+    return "\n".join(["Made of", *made_of, "", "Scores", *scores])[:_MOST_DESCRIPTION]

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import RegistryError, UnknownError
+from perf_assets.core.metrics import mape
 from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
@@ -48,7 +50,7 @@ def register_target(
 ) -> Version:
     """Register a target model as challenger; `formulas` are those of its reference machine's counters."""
     params: dict[str, object] = {}
-    metrics: dict[str, float] = {}
+    metrics = comparable_metrics(adapted)
     for position, (name, view) in enumerate(adapted.views.items()):
         params |= {f"view{position}": name, f"view{position} source": view.source, f"view{position} shots": view.shots}
         params |= {f"view{position} chosen": view.chosen}
@@ -76,6 +78,31 @@ def register_target(
         files,
     )
     return register(candidate, CHALLENGER)
+
+
+def comparable_metrics(adapted: AdaptedTarget) -> dict[str, float]:
+    """Metrics by names that are the same for every machine, of the view with the most shots, on held-out shots.
+
+    `mape` is the model's own, beside `mape_target_only` (best baseline fitted to the shots alone) and `mape_unchanged`
+    (time on the reference machine as the answer); `coverage_90` is the share of shots within the 90% interval.
+    """
+    name, view = max(adapted.views.items(), key=lambda item: item[1].shots)
+    metrics = {"shots": float(view.shots)} | ({} if view.severity is None else {"severity": view.severity})
+    if not view.held_out:
+        return metrics
+    samples = adapted.samples
+    row_of = {configuration: row for row, configuration in enumerate(samples.configurations)}
+    rows = [row_of[configuration] for configuration in view.held_out]
+    true, unchanged = (samples.log_seconds[samples.machines.index(m), rows] for m in (name, view.source))
+    own = np.array(list(view.held_out.values()))
+    metrics["mape"] = mape(np.exp(true), np.exp(own))
+    metrics["mape_unchanged"] = mape(np.exp(true), np.exp(unchanged))
+    if view.held_out_alone:
+        alone = np.array([view.held_out_alone[configuration] for configuration in view.held_out])
+        metrics["mape_target_only"] = mape(np.exp(true), np.exp(alone))
+    if view.interval is not None:
+        metrics["coverage_90"] = float((np.abs(own - true) <= view.interval.half_width).mean())
+    return metrics
 
 
 def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:

@@ -1,5 +1,6 @@
-"""Registration of the vector model: `perf-relative-vector`, alias `champion`."""
+"""Registration of the vector model: `perf-relative-vector`, first as `challenger`, then as `champion`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from perf_assets.models.vectors.model import TrainedVector, VectorModel
 from perf_assets.registry.pyfunc import vector as vector_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.tables.vector import SIGNATURE, example_questions
-from perf_assets.registry.versions import fitted_folder, versions
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions
 
 NAME = "perf-relative-vector"
-ALIAS = "champion"
+ALIAS = CHAMPION
+SPEAKS_OF = "speaks_of"
+"""Tag of a version: machines whose times it predicts."""
 
 
 def register_vector(trained: TrainedVector, samples: VectorSamples, provenance: dict[str, str]) -> Version:
@@ -33,13 +36,23 @@ def champion_vector() -> VectorModel:
     version = versions(NAME).get(ALIAS)
     if version is None:
         raise BadInputError(f"there is no {NAME}@{ALIAS}: run 'perf-assets vectors'")
+    return load_vector(version)
+
+
+def load_vector(version: int) -> VectorModel:
+    """A registered version."""
     return VectorModel.load(fitted_folder(NAME, version))
 
 
-def register_joined(model: VectorModel, machine: str, samples: VectorSamples, provenance: dict[str, str]) -> Version:
-    """Register a vector model that a machine has joined, with what its shots say about its head."""
-    heads = model.heads[machine]
-    metrics = {f"{machine} new {name} log error of shots left out": head.spread for name, head in heads.items()}
+def register_joined(
+    model: VectorModel, joined: Sequence[str], samples: VectorSamples, provenance: dict[str, str]
+) -> Version:
+    """Register a vector model that machines have joined, with what their shots say about their heads."""
+    metrics = {
+        f"{machine} new {name} log error of shots left out": head.spread
+        for machine in joined
+        for name, head in model.heads[machine].items()
+    }
     is_trained = np.isin(np.array(samples.machines), model.trained_machines)
     return _register(model, samples.where(is_trained[samples.source]), metrics, provenance, {})
 
@@ -66,7 +79,7 @@ def _register(
         example_questions(samples),
         metrics,
         params,
-        {**provenance, "kind": "vector"},
+        {**provenance, "kind": "vector", SPEAKS_OF: ", ".join(model.machines)},
         tables,
     )
-    return register(candidate, ALIAS)
+    return register(candidate, CHALLENGER)

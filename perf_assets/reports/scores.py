@@ -1,5 +1,6 @@
 """What a table of scores says: means and spreads, changes against a baseline, winners. Nothing is typed in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -8,6 +9,7 @@ from perf_assets.reports.names import describe
 
 ALL = "all"
 SCENARIOS = ("CPU->CPU", "CPU->GPU", "GPU->CPU", "GPU->GPU")
+_AGGREGATES = {"mean": "mape", "median": "median"}
 WORTHLESS = 100.0
 """Errors above this ratio are all the same to a reader."""
 
@@ -77,21 +79,40 @@ def over_seeds(scores: pd.DataFrame) -> pd.DataFrame:
 
 def change(scores: pd.DataFrame, place: Place, method: str, baseline: str) -> Change | None:
     """A method against a baseline; None where the table lacks one of them."""
-    here = at(scores, place)
-    folds = {
-        name: here[here["method"] == name].pivot(index="seed", columns="held_out", values="mape_ratio")
-        for name in (method, baseline)
-    }
-    seeds = folds[method].index.intersection(folds[baseline].index)
-    if not len(seeds):
+    return change_over(scores, (place,), method, baseline)
+
+
+def change_over(scores: pd.DataFrame, places: Sequence[Place], method: str, baseline: str) -> Change | None:
+    """Mean of the changes in several places; None where the table lacks one of the methods in one of them."""
+    by_place = {place: _by_seed(scores, place, method, baseline) for place in places}
+    each = pd.concat(by_place, names=["place", "seed"])
+    seeds = each.groupby("seed").size()
+    complete = seeds.index[seeds == len(places)]
+    if complete.empty:
         return None
-    ours, theirs = (folds[name].loc[seeds] for name in (method, baseline))
-    each = ours.mean(axis=1) / theirs.mean(axis=1) - 1
-    mape, baseline_mape = float(ours.mean(axis=1).mean()), float(theirs.mean(axis=1).mean())
-    medians = float(ours.median(axis=1).mean()) / float(theirs.median(axis=1).mean()) - 1
+    each = each[each.index.isin(complete, level="seed")]
+    means = each.groupby("place", sort=False).mean()
+    by_seed = (each["mape"] / each["baseline_mape"] - 1).groupby("seed").mean()
     return Change(
-        mape, baseline_mape, mape / baseline_mape - 1, medians, float(each.min()), float(each.max()), len(seeds)
+        mape=float(means["mape"].mean()),
+        baseline_mape=float(means["baseline_mape"].mean()),
+        relative=float((means["mape"] / means["baseline_mape"] - 1).mean()),
+        of_medians=float((means["median"] / means["baseline_median"] - 1).mean()),
+        lowest=float(by_seed.min()),
+        highest=float(by_seed.max()),
+        seeds=len(complete),
     )
+
+
+def _by_seed(scores: pd.DataFrame, place: Place, method: str, baseline: str) -> pd.DataFrame:
+    """Mean and median over held-out folds of both methods, a row per seed that both have."""
+    here = at(scores, place)
+    found = {
+        prefix: here[here["method"] == name].groupby("seed")["mape_ratio"].agg(["mean", "median"])
+        for prefix, name in (("", method), ("baseline_", baseline))
+    }
+    columns = {f"{prefix}{new}": table[old] for prefix, table in found.items() for old, new in _AGGREGATES.items()}
+    return pd.DataFrame(columns).dropna()
 
 
 def ranking(scores: pd.DataFrame, place: Place) -> list[tuple[str, float]]:

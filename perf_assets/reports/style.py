@@ -105,27 +105,6 @@ def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, ta
     return written(figure, target)
 
 
-def behaves_like(rows: pd.DataFrame, target: Target, kernels_shown: int = 8) -> Figure:
-    """Rows of `model_source__behaves_like`: a panel per application with the kernels it attends to most."""
-    means = rows.groupby(["app", "kernel"])["attention_ratio"].mean()
-    apps = sorted(rows["app"].unique())
-    columns = min(3, len(apps))
-    lines = -(-len(apps) // columns)
-    figure = Figure(figsize=(4.0 * columns, (0.24 * kernels_shown + 0.7) * lines), layout="constrained")
-    grid = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
-    for axes, app in zip(grid, apps, strict=False):
-        top = means[app].nlargest(kernels_shown)[::-1]
-        axes.barh(range(len(top)), 100 * top.to_numpy(), color=BLUE)
-        axes.set_yticks(range(len(top)), [str(kernel) for kernel in top.index], size=7)
-        axes.set_title(f"{app} behaves like …", size=10)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in grid[len(apps) :]:
-        axes.set_axis_off()
-    figure.supxlabel("share of attention, mean over runs and source machines", size=8)
-    return written(figure, target)
-
-
 def _percent_axis(axes: Axes, which: str, found: pd.DataFrame, *, room_for_text: bool = False) -> None:
     """Percentages from below the smallest mean or median to above the largest, with its spread."""
     low = 100 * found[["mape", "median"]].min().min()

@@ -23,7 +23,6 @@ from perf_assets.scheduling.traces.trace import Trace
 
 LOADS = tuple(round(0.5 + 0.1 * step, 1) for step in range(11))
 FULL_LOAD = 1.0
-REPETITIONS = 20
 
 
 @dataclass(frozen=True, eq=False)

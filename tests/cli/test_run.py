@@ -75,9 +75,13 @@ def test_amm_describes_every_machine(example: tuple[Path, dict[str, dict[str, An
     assert printed["amm"]["encoder_version"] == stored["encoder_version"]
 
 
-def test_train_stores_a_model_without_pickle(example: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+def test_train_stores_both_models_and_the_encoder_without_pickle(
+    example: tuple[Path, dict[str, dict[str, Any]]],
+) -> None:
     folder, printed = example
-    assert sorted(path.name for path in (folder / "source_model").iterdir()) == ["table_source.npz", "xgboost.ubj"]
+    stored = sorted(str(path.relative_to(folder / "source_model")) for path in (folder / "source_model").rglob("*.*"))
+    assert stored == ["encoder.npz", "table_source.npz", "with_amm/xgboost.ubj", "without_amm/xgboost.ubj"]
+    assert printed["train"]["models"] == ["without_amm", "with_amm"]
     assert printed["train"]["with_amm"]
     assert printed["train"]["encoder_version"] == printed["amm"]["encoder_version"]
     assert len(printed["train"]["features"]) == 14
@@ -87,7 +91,7 @@ def test_test_scores_the_model_beside_its_baselines(example: tuple[Path, dict[st
     """On the split that the example ships; its README has the splits on which the model does not win."""
     printed = example[1]["test"]
     assert printed["is_simulated"]
-    assert list(printed["scores"]) == ["source_model", "median_ratio", "raw_xgboost"]
+    assert list(printed["scores"]) == ["source_model", "without_amm", "median_ratio", "raw_xgboost"]
     assert all(set(s) == {"mape", "log_rmse", "within_10", "within_25"} for s in printed["scores"].values())
     mape = {name: scores["mape"] for name, scores in printed["scores"].items()}
     assert mape["source_model"] < 0.2
@@ -107,6 +111,65 @@ def test_without_model_and_amms_it_trains_first_and_says_so(folder: Path) -> Non
     assert "raw_xgboost" in result.stdout
     assert "(simulated)" in result.stdout
     assert contents(folder) == before
+
+
+def test_runs_without_relative_time_are_predicted_beside_their_table(folder: Path) -> None:
+    known = pd.read_csv(folder / "app-test.csv")
+    known.drop(columns="relative_time").to_csv(folder / "asked.csv", index=False)
+    fields = {"func": "test", "app_test_data_path": "asked.csv", "src_model_path": "source_model"}
+    printed = done(write(folder, **fields, **AMMS))
+    assert printed["predictions"] == str(folder / "asked.predictions.csv")
+    assert (printed["scores"], printed["rows_with_amm"]) == ({}, len(known))
+    found = pd.read_csv(folder / "asked.predictions.csv")
+    assert found["with_amm"].all()
+    wrong = (found["predicted_relative_time"] / known["relative_time"] - 1).abs().mean()
+    known.to_csv(folder / "known.csv", index=False)
+    scored = done(write(folder, **{**fields, "app_test_data_path": "known.csv"}, **AMMS))
+    assert scored["scores"]["source_model"]["mape"] == pytest.approx(wrong)
+    assert scored["predictions"] is None
+    result = run(write(folder, **fields, **AMMS), "--out", str(folder / "out" / "mine.parquet"))
+    assert result.exit_code == 0, result.output
+    assert len(pd.read_parquet(folder / "out" / "mine.parquet")) == len(known)
+
+
+def test_a_model_with_amms_answers_without_them_and_says_so(folder: Path) -> None:
+    printed = done(write(folder, **TEST))
+    assert (printed["rows_with_amm"], printed["with_amm"]) == (0, False)
+    assert printed["notes"] == [
+        "src_machine_amm and target_machine_amm are not set: answered by the model without AMMs"
+    ]
+    rows = pd.read_csv(folder / "app-test.csv")
+    rows.loc[:4, "target_machine"] = "cray-1"
+    rows.to_csv(folder / "some.csv", index=False)
+    printed = done(write(folder, **{**TEST, "app_test_data_path": "some.csv"}, **AMMS))
+    assert printed["rows_with_amm"] == len(rows) - 5
+    assert printed["notes"] == ["no AMM of cray-1: 5 rows are answered by the model without AMMs"]
+
+
+def test_benchmark_runs_of_a_machine_become_its_amm_by_the_stored_encoder(folder: Path) -> None:
+    machines, rows = pd.read_csv(folder / "machines.csv"), pd.read_csv(folder / "app-test.csv")
+    machines[machines["machine"] == "quartz"].to_csv(folder / "new.csv", index=False)
+    rows[rows["target_machine"] == "quartz"].to_csv(folder / "to-quartz.csv", index=False)
+    fields = {**TEST, "app_test_data_path": "to-quartz.csv", "src_machine_amm": "amm.json"}
+    stored = done(write(folder, **fields, target_machine_amm="amm.json"))
+    made = done(write(folder, **fields, target_machine_amm="new.csv:quartz"))
+    assert made["with_amm"]
+    assert made["scores"]["source_model"] == pytest.approx(stored["scores"]["source_model"])
+    (folder / "amm.encoder.npz").unlink()
+    assert done(write(folder, **fields, target_machine_amm="new.csv"))["scores"] == made["scores"]
+
+
+def test_options_are_chosen_by_cross_validation_where_they_say_auto(folder: Path) -> None:
+    fields = {**AMM, "app_train_data_path": "app-train.csv", "src_machine_amm": "chosen.json"}
+    printed = done(write(folder, **fields, amm_option="auto", amm_normalize="auto"))
+    assert len(printed["tried"]) >= 9
+    best = min(printed["tried"], key=lambda row: row["log_rmse"])
+    assert (printed["amm_option"], printed["amm_normalize"]) == (best["amm_option"], best["amm_normalize"])
+    stored = json.loads((folder / "chosen.json").read_text())
+    assert (stored["weighting"], stored["normalize"]) == (printed["amm_option"], printed["amm_normalize"])
+    l2 = done(write(folder, **fields, amm_option="l2", amm_normalize="none"))
+    assert (l2["amm_option"], l2["amm_normalize"], l2["tried"]) == ("l2", "none", [])
+    assert l2["encoder_version"] != printed["encoder_version"] or best["amm_option"] == "l2"
 
 
 def test_outputs_have_default_places_and_tables_may_lie_in_a_folder(folder: Path) -> None:
@@ -234,7 +297,13 @@ TEST = {"func": "test", "app_test_data_path": "app-test.csv", "src_model_path": 
         ({**TEST, **AMMS, "src_model_path": "empty"}, "table_source.npz is no saved model"),
         ({**TEST, **AMMS, "src_model_path": "cut"}, "table_source.npz is no saved model"),
         ({**TEST, **AMMS, "src_model_path": "damaged"}, "is no source model of func train"),
-        (TEST, "the source model was trained with AMMs: set src_machine_amm"),
+        ({**AMM, "amm_option": "median"}, "amm_option 'median' is not known: use mean, l2, variance"),
+        ({**AMM, "amm_normalize": "min"}, "amm_normalize 'min' is not known: use own_max, fleet_max, none or auto"),
+        ({**AMM, "amm_option": "auto"}, "'auto' needs app_train_data_path"),
+        ({**AMM, "src_machine_amm": "machines.csv"}, "src_machine_amm 'machines.csv': write FILE.json"),
+        ({**TEST, **AMMS, "target_machine_amm": "nowhere.csv"}, "target_machine_amm: "),
+        ({**TRAIN, "src_machine_amm": "machines.csv", "target_machine_amm": "machines.csv"}, "no stored encoder"),
+        ({**TEST, **AMMS, "target_machine_amm": "foreign.csv"}, "64 of the 64 kernels of the encoder are not there"),
         (
             {**TEST, "src_machine_amm": "other.json", "target_machine_amm": "other.json"},
             "those given are of another: run func train again",
@@ -257,12 +326,13 @@ def wrong(example: tuple[Path, dict[str, dict[str, Any]]], tmp_path_factory: pyt
     """The example and files with something wrong in them."""
     folder = Path(shutil.copytree(example[0], tmp_path_factory.mktemp("wrong") / "xamm"))
     (folder / "empty").mkdir()
-    for name, file in (("cut", "table_source.npz"), ("damaged", "xgboost.ubj")):
+    for name, file in (("cut", "table_source.npz"), ("damaged", "with_amm/xgboost.ubj")):
         shutil.copytree(folder / "source_model", folder / name)
         (folder / name / file).write_bytes((folder / name / file).read_bytes()[:500])
     (folder / "texts.csv").write_text("machine,variant,size\na,Base,1\nb,Base,2\n")
     (folder / "zero.csv").write_text("machine,variant,TRIAD\na,Base,1\nb,Base,0\n")
     (folder / "short.csv").write_text("machine,variant,TRIAD\na,Base,1\nb,Base,2\n")
+    (folder / "foreign.csv").write_text("machine,variant,STRANGE\na,Base,1\nb,Base,2\n")
     (folder / "broken.json").write_text('{"machines": 5}')
     stored = json.loads((folder / "amm.json").read_text())
     (folder / "other.json").write_text(json.dumps({**stored, "encoder_version": "another"}))

@@ -10,14 +10,17 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 from dagster._core.test_utils import create_run_for_test
 
-from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES, TIMINGS
+from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES, SPECS, TIMINGS
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
-from perf_assets.core.tables.runs import DERIVED_TABLES, FEATURES
+from perf_assets.core.tables.runs import DERIVED_TABLES, FEATURES, VECTOR_FEATURES_TABLE
+from perf_assets.core.tables.schedule import TURNAROUND
+from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.sources.assets import ENCODER, MAP, WITH_AMM, WITHOUT_AMM
 from perf_assets.defs.targets.assets import ADAPTED, PAGE
+from perf_assets.defs.vectors.assets import VECTOR
 
 MACHINES = ["quartz", "ruby"]
 OF_TARGET = {ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, PAGE}
@@ -121,3 +124,21 @@ def test_a_blocking_check_that_fails_holds_up_its_machine_only(fleet: Fleet) -> 
     assert fleet.asked_for()[ADAPTED] == {"quartz"}
     fleet.checked(FEATURES.name, "ruby", passed=True)
     assert fleet.asked_for()[ADAPTED] == {"ruby"}
+
+
+def test_a_landed_machine_joins_the_vector_model_and_new_verdicts_follow(fleet: Fleet) -> None:
+    fleet.instance.add_dynamic_partitions("machines", ["dane"])
+    fleet.made([BUNDLES.name, TIMINGS.name, SPECS.name, VECTOR_FEATURES_TABLE.name], "dane")
+    asked = fleet.asked_for()
+    assert {VECTOR, VECTOR_VERDICTS.name} <= asked.keys()
+    assert FLEET_PAGE in asked
+    assert fleet.asked_for() == {}, "asked for once"
+
+
+def test_the_scheduling_experiment_follows_verdicts_once_it_was_made(fleet: Fleet) -> None:
+    fleet.made([VERDICTS.name], "ruby")
+    assert TURNAROUND.name not in fleet.asked_for()
+    fleet.made([TURNAROUND.name])
+    assert TURNAROUND.name not in fleet.asked_for()
+    fleet.made([VERDICTS.name], "ruby")
+    assert TURNAROUND.name in fleet.asked_for()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import dagster as dg
 import numpy as np
+import pandas as pd
 import pytest
 
 from perf_assets.core.tables.schedule import TURNAROUND
@@ -33,14 +34,21 @@ def test_a_trace_becomes_a_table_and_pictures(
     monkeypatch.setattr(experiment, "LOADS", (0.6, 1.0))
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(300)]
+    champion = [3]
+    monkeypatch.setattr(schedule_inputs, "champion_version", lambda machine: champion[0])
     config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": "box", "repetitions": 2}
-    done = dg.materialize(
-        [simulate_schedules],
-        resources={"lake": lake_resource},
-        instance=instance,
-        run_config={"ops": {"simulate_schedules": {"config": config}}},
-    )
-    assert done.success
+
+    def simulate(config: dict[str, object]) -> dg.ExecuteInProcessResult:
+        found = dg.materialize(
+            [simulate_schedules],
+            resources={"lake": lake_resource},
+            instance=instance,
+            run_config={"ops": {"simulate_schedules": {"config": config}}},
+        )
+        assert found.success
+        return found
+
+    done = simulate(config)
     rows = stored(lake, TURNAROUND, "")
     assert len(rows) == 3 * len(STRATEGIES)
     assert set(rows["trace"]) == {"t.swf"}
@@ -52,3 +60,14 @@ def test_a_trace_becomes_a_table_and_pictures(
     assert "instead of 8" in str(event.metadata["nodes practice needs to match"].value)
     assert "break-even, predictor, moldable" in event.metadata
     assert (lake.reports / "schedule.html").read_text().count("<figure>") == 3
+    # What the automation starts has no configuration: the same question, where the champion is another.
+    assert not simulate({}).asset_materializations_for_node("simulate_schedules")
+    champion[0] = 4
+    (event,) = simulate({}).asset_materializations_for_node("simulate_schedules")
+    assert event.metadata["champion"].value == "perf-target-box version 4"
+    again = stored(lake, TURNAROUND, "")
+    assert set(again["champion_version"]) == {4}
+    same = [name for name in TURNAROUND.column_names() if name != "champion_version"]
+    pd.testing.assert_frame_equal(again[same], rows[same])
+    assert simulate({"only_if_changed": False}).asset_materializations_for_node("simulate_schedules")
+    assert simulate({"seed": 1}).asset_materializations_for_node("simulate_schedules")

@@ -1,5 +1,6 @@
-"""From landed files of a small simulated fleet to the registered vector model and its scores, through the assets."""
+"""From landed files of a small simulated fleet to the registered vector model, its verdicts and scores, by assets."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -9,21 +10,23 @@ from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
+from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
+from perf_assets.core.vector_settings import VectorSettings
+from perf_assets.defs.build import build_definitions
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.vector_checks import check_vector_model
 from perf_assets.defs.vectors.assets import VECTOR
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.models.vectors import blend as vector_blend
-from perf_assets.models.vectors import evaluation as vector_evaluation
-from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
-from perf_assets.registry.versions import load
+from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
+from perf_assets.workflows.vectors import state
 from tests.defs.test_training import metadata, run
 
 FLEET = ("lassen", "quartz", "ruby")
-SMALL = VaeDnnSettings(8, 16, 16, 1, 2, 2, 3, 3)
-FEW = ("vae_dnn", "random_forest")
+QUICK = VectorSettings.quick().model_dump()
+NAME = "perf-relative-vector"
 
 
 @pytest.mark.slow
@@ -34,59 +37,111 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
         patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        patch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
-        patch.setattr(vector_blend, "COMPONENTS", FEW)
-        usual = vector_evaluation.evaluate_vectors.__defaults__
-        assert usual is not None
-        fewer = (1, (*FEW, "majority", "best"), ("sample",), *usual[3:])
-        patch.setattr(vector_evaluation.evaluate_vectors, "__defaults__", fewer)
-        for bundle in fleet_bundles(0.12, 0, list(FLEET)):
-            land(lake, bundle.facts, bundle.name, bundle.write)
-        instance.add_dynamic_partitions("machines", list(FLEET))
-        run(instance, lake, "ingest_machine", FLEET)
+        land_and_ingest(instance, lake, *FLEET)
         run(instance, lake, "train_vector_job")
-        run(instance, lake, "score_vectors_job")
+        assert instance.get_latest_materialization_event(dg.AssetKey(VECTOR)) is None, "nothing to follow yet"
+        trained = {"train_vector_model": {"config": {"retrain": True, **QUICK}}}
+        run(instance, lake, "train_vector_job", steps=trained)
+        scored = {"score_vectors": {"config": {"protocols": ["sample"], **QUICK}}}
+        run(instance, lake, "score_vectors_job", steps=scored)
         shown = metadata(instance, VECTOR)
         assert shown["mlflow_uri"] == "models:/perf-relative-vector/1"
         assert shown["is_simulated"] == "true"
-        served = load("perf-relative-vector", "champion")
+        served = load(NAME, "champion")
         assert set(served.predict(served.input_example)["machine"]) == set(FLEET)
-        a_machine_joins(instance, lake)
+        a_landed_machine_joins_by_itself(instance, lake)
+        a_machine_joins_by_command(instance)
+        the_next_training_is_judged_beside_the_champion(instance, lake, trained)
     scores = stored(lake, VECTOR_SCORES, "")
     assert set(scores["protocol"]) == {"sample"}
-    assert set(scores["method"]) == {*FEW, "majority", "best"}
+    assert set(scores["method"]) == {*QUICK["components"], "majority", "best"}
     assert (scores["app"] == ALL_APPS).sum() == 4
     assert scores["is_simulated"].all()
     assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_nothing", "retrained"}
-    assert (lake.reports / "vectors.html").read_text().count("<figure>") == 5
+    assert (lake.reports / "vectors.html").read_text().count("<figure>") == 7
 
 
-def a_machine_joins(instance: dg.DagsterInstance, lake: Lake) -> None:
-    for bundle in fleet_bundles(0.12, 0, ["dane"]):
+def land_and_ingest(instance: dg.DagsterInstance, lake: Lake, *machines: str) -> None:
+    for bundle in fleet_bundles(0.12, 0, list(machines)):
         land(lake, bundle.facts, bundle.name, bundle.write)
-    instance.add_dynamic_partitions("machines", ["dane"])
-    run(instance, lake, "ingest_machine", ("dane",))
-    # Runs leave Dagster with state storage of an instance that may be gone by now.
-    with set_defs_state_storage(None):
-        done = CliRunner().invoke(cli, ["vectors", "--add", "dane"])
-    assert done.exit_code == 0, done.output
-    assert done.stdout == "models:/perf-relative-vector@champion  (version 2)\n"
+    instance.add_dynamic_partitions("machines", list(machines))
+    run(instance, lake, "ingest_machine", machines)
+
+
+def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -> None:
+    land_and_ingest(instance, lake, "dane")
+    warehouse = LakeResource(root=str(lake.root)).warehouse()
+    assert state(warehouse, 14).absent_machines == ("dane",)
+    # What the automation starts: no configuration.
+    run(instance, lake, "train_vector_job")
     shown = metadata(instance, VECTOR)
-    assert shown["mlflow_uri"] == "models:/perf-relative-vector/2"
-    shots = shown["shots_count"]
-    assert isinstance(shots, int)
-    assert shots >= 3
+    assert (shown["mlflow_uri"], shown["joined"]) == ("models:/perf-relative-vector/2", "dane")
+    assert isinstance(shown["shots_count"], int)
+    assert shown["shots_count"] >= 3
     assert str(shown["weights_of_known_machines"]).count("ruby") == 2
-    served = load("perf-relative-vector", "champion")
+    verdicts = stored(lake, VECTOR_VERDICTS, "")
+    assert verdicts["decision"].tolist() == ["promoted", "promoted"]
+    assert "dane joined with" in verdicts["reason"].iloc[-1]
+    assert verdicts["champion_log_rmse"].iloc[-1] == pytest.approx(verdicts["log_rmse"].iloc[-1])
+    served = load(NAME, "champion")
     answers = served.predict(served.input_example, params={"relative_to": "dane"})
     assert set(answers["machine"]) == {*FLEET, "dane"}
     assert (answers.loc[answers["machine"] == "dane", "relative_time"] == 1.0).all()
     with pytest.raises(BadInputError, match="runs on 'dane' are not known to this model, only those on lassen, quartz"):
         served.predict(served.input_example.assign(source_machine="dane"))
+    run(instance, lake, "train_vector_job")
+    assert versions(NAME) == {"champion": 2}, "nothing is new, so nothing is made"
+    now = state(warehouse, 14)
+    assert now.absent_machines == ()
+    assert now.problems(datetime.now(UTC)) == []
+    assert "days ago (limit 14)" in now.problems(datetime.now(UTC) + timedelta(days=20))[0]
+
+
+def a_machine_joins_by_command(instance: dg.DagsterInstance) -> None:
+    # Runs leave Dagster with state storage of an instance that may be gone by now.
+    with set_defs_state_storage(None):
+        done = CliRunner().invoke(cli, ["vectors", "--add", "dane"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout == "models:/perf-relative-vector@champion  (version 3)\n"
+    assert metadata(instance, VECTOR)["mlflow_uri"] == "models:/perf-relative-vector/3"
+
+
+def the_next_training_is_judged_beside_the_champion(
+    instance: dg.DagsterInstance, lake: Lake, trained: dict[str, object]
+) -> None:
+    run(instance, lake, "train_vector_job", steps=trained)
+    last = stored(lake, VECTOR_VERDICTS, "").iloc[-1]
+    assert (last["version"], last["champion_version"]) == (4, 3)
+    assert set(last["machines"].split(", ")) == {*FLEET, "dane"}
+    assert last["champion_log_rmse"] > 0, "both have held out the same samples"
+    if versions(NAME)["champion"] != 4:
+        promote(NAME, 4)
+    resource = LakeResource(root=str(lake.root))
+    checks = {result.check_name: result for result in check_vector_model(resource)}
+    assert checks["is_current"].passed
+    assert checks["not_worse"].passed == (last["decision"] == "promoted")
+    assert roll_back(NAME) == (3, 4)
+
+
+def test_the_weekly_schedule_trains_the_vector_model_and_its_settings_are_in_the_launchpad() -> None:
+    definitions = build_definitions()
+    (weekly,) = (s for s in definitions.schedules or [] if s.name == "weekly_training")
+    assert isinstance(weekly, dg.ScheduleDefinition)
+    with dg.build_schedule_context() as context:
+        (request,) = weekly.evaluate_tick(context).run_requests or []
+    assert request.run_config["ops"]["train_vector_model"]["config"] == {"retrain": True}
+    job = definitions.resolve_job_def("train_vector_job")
+    given = {
+        "ops": {"train_vector_model": {"config": {"retrain": True, "net": {"latent": 4}, "components": ["xgboost"]}}}
+    }
+    assert dg.validate_run_config(job, given)["ops"]["train_vector_model"]["config"]["net"]["latent"] == 4
+    graph = definitions.resolve_asset_graph()
+    for name in (VECTOR, VECTOR_VERDICTS.name, "out_schedule__turnaround"):
+        assert graph.get(dg.AssetKey(name)).automation_condition is not None, name
 
 
 def test_options_of_training_do_not_go_with_a_machine_that_joins() -> None:
-    for option in (["--seed", "1"], ["--evaluate", "1"], ["--relative-to", "min"]):
+    for option in (["--seed", "1"], ["--evaluate", "1"], ["--relative-to", "min"], ["--quick"]):
         done = CliRunner().invoke(cli, ["vectors", "--add", "dane", *option])
         assert isinstance(done.exception, BadInputError)
         assert "--add takes the model in use as it is" in str(done.exception)

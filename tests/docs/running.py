@@ -21,9 +21,6 @@ from perf_assets.cli.main import cli
 from perf_assets.models.source import experiments
 from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.models.target import model as adapted
-from perf_assets.models.vectors import blend as vector_blend
-from perf_assets.models.vectors import evaluation as vector_evaluation
-from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
 from tests.docs.pages import PROJECT, Command
 
 ONCE = ("perf-assets vectors", "perf-assets evaluate")
@@ -34,13 +31,6 @@ _PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 
 def with_little_work(patch: pytest.MonkeyPatch) -> None:
     """Let the commands that compare all methods compare some, once: they take minutes to hours otherwise."""
-    few = ("vae_dnn", "random_forest")
-    patch.setattr(VaeDnn.__init__, "__defaults__", (VaeDnnSettings(8, 16, 16, 1, 2, 2, 3, 3), 0))
-    patch.setattr(vector_blend, "COMPONENTS", few)
-    usual = vector_evaluation.evaluate_vectors.__defaults__
-    assert usual is not None
-    fewer = (1, (*few, "majority", "best"), ("sample",), *usual[3:])
-    patch.setattr(vector_evaluation.evaluate_vectors, "__defaults__", fewer)
     patch.setattr(transfer_matrix, "SHOTS", (0, 5))
     some = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
     patch.setattr(experiments, "EXPERIMENTS", {"loao": some, "lomo": some})
@@ -49,6 +39,8 @@ def with_little_work(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(adapted, "_MOST_SHOTS", 10)
     for path in (("evaluate", "pairs"), ("evaluate", "xamm"), ("adapt",)):
         patch.setattr(_option(path, "--seeds"), "default", 1)
+    for path in (("vectors",), ("evaluate", "vector")):
+        patch.setattr(_option(path, "--quick"), "default", True)
 
 
 def _option(path: tuple[str, ...], name: str) -> click.Parameter:

@@ -11,10 +11,11 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.common.questions import with_questions
 from perf_assets.models.target.model import AdaptedTarget, adapt
+from perf_assets.registry.store import EXPERIMENT, open_store
 from perf_assets.registry.tables.runs import questions
 from perf_assets.registry.tables.target import answer, example_questions, usual_features
 from perf_assets.registry.target import champion_of, made_of, register_target, registered_name
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, versions
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, registered, versions
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,15 @@ def test_the_loaded_model_says_what_the_fitted_one_does(
     formulas = load_catalogue().resolve(counters, None)
     version = register_target(adapted, formulas, {"inputs_digest": "abc"}, {"model_card.md": b"# A card"})
     assert versions(registered_name("elm")) == {CHALLENGER: version.version}
+    (listed,) = registered(registered_name("elm"))
+    assert {"mape", "mape_target_only", "mape_unchanged", "coverage_90", "severity", "shots"} <= set(listed.metrics)
+    assert listed.metrics["shots"] == max(view.shots for view in adapted.views.values())
+    stored = open_store().get_model_version(registered_name("elm"), str(version.version))
+    assert stored.description == "# A card"
+    assert "Adapted to the machine's own runs" in open_store().get_registered_model(registered_name("elm")).description
+    experiment = open_store().get_experiment_by_name(EXPERIMENT)
+    assert experiment is not None
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     assert champion_of("elm") is None
     promote(registered_name("elm"), version.version)
     assert versions(registered_name("elm")) == {CHAMPION: version.version}

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.fleet.vectors import fleet_vectors
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vectors import blend as vector_blend
 from perf_assets.models.vectors.model import train_vector
 from perf_assets.registry.tables.vector import SIGNATURE, example_questions
 from perf_assets.registry.vector import NAME, register_vector
-from perf_assets.registry.versions import load, versions
+from perf_assets.registry.versions import load, promote, versions
 from tests.features.fleet_tables import fleet_tables, vector_rows
 
 
@@ -33,9 +33,10 @@ def test_it_is_registered_and_answers(samples: VectorSamples, tmp_path: Path, mo
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr(vector_blend, "COMPONENTS", ("xgboost", "random_forest"))
-    register_vector(train_vector(samples, "max", 0), samples, {"manifests_digest": "abc"})
-    assert versions(NAME) == {"champion": 1}
+    settings = VectorSettings(components=["xgboost", "random_forest"])
+    register_vector(train_vector(samples, "max", 0, settings), samples, {"manifests_digest": "abc"})
+    assert versions(NAME) == {"challenger": 1}
+    promote(NAME, 1)
     served = load(NAME, "champion")
     assert served.metadata.signature == SIGNATURE
     asked = example_questions(samples, 2)

@@ -36,10 +36,10 @@ def vector_entries(samples: int = 30) -> pd.DataFrame:
     random = np.random.default_rng(1)
     rows = pd.DataFrame(
         [
-            {"protocol": protocol, "method": method, "target_machine": machine}
+            {"protocol": protocol, "method": method, "app": APPS[sample % len(APPS)], "target_machine": machine}
             for protocol in PROTOCOLS
             for method in METHODS[:2]
-            for _ in range(samples)
+            for sample in range(samples)
             for machine in ("dane", "quartz")
         ]
     )
@@ -47,10 +47,27 @@ def vector_entries(samples: int = 30) -> pd.DataFrame:
     return rows.assign(relative_time=true, predicted_relative_time=true * random.uniform(0.9, 1.1, len(rows)))
 
 
+def vectors(configurations: int = 9) -> pd.DataFrame:
+    """A row per configuration and machine."""
+    random = np.random.default_rng(2)
+    return pd.DataFrame(
+        [
+            {
+                "configuration": str(number),
+                "app": APPS[number % len(APPS)],
+                "target_machine": machine,
+                "relative_time": random.uniform(0.2, 1),
+            }
+            for number in range(configurations)
+            for machine in ("dane", "quartz")
+        ]
+    )
+
+
 def vector_scores() -> pd.DataFrame:
     """Means by protocol and method."""
     names = ["r2", "r2_per_machine", "mae_ratio", "mape_ratio", "same_order_ratio", "top1_ratio", "regret_ratio"]
-    rows = [{"protocol": protocol, "method": method} for protocol in PROTOCOLS for method in METHODS]
+    rows = [{"protocol": protocol, "method": method} for protocol in (*PROTOCOLS, "paper") for method in METHODS]
     return pd.DataFrame(rows).assign(**dict.fromkeys(names, 0.5), auc_ratio=np.nan, is_simulated=True)
 
 

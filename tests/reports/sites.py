@@ -26,7 +26,12 @@ def results() -> dict[str, str]:
     rows = result_tables.schedule_rows()
     charts = [turnaround_chart(rows, 1.0), sweep_chart(rows, 0.9)]
     charts.append(day_chart(result_tables.busy_day(), 8, result_tables.DAY, 2 * result_tables.DAY))
-    parts = score_parts(result_tables.vector_rows(), result_tables.vector_entries(), result_tables.vector_scores())
+    parts = score_parts(
+        result_tables.vector_rows(),
+        result_tables.vector_entries(),
+        result_tables.vectors(),
+        result_tables.vector_scores(),
+    )
     matrix, amms = machine_tables.matrix(), machine_tables.amms()
     medians = matrix.pivot_table(index="method", columns="shots", values="mape_ratio").reset_index()
     simulated = pd.DataFrame({"is_simulated": [True]})

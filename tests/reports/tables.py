@@ -5,7 +5,7 @@ from itertools import product
 import pandas as pd
 
 FACTORS = {"raw": 1.0, "embedding": 0.8, "embedding_amm": 0.4, "embedding_vae": 1.1, "embedding_amm_l2": 0.5}
-SCENARIOS = {"CPU->CPU": 0.5, "CPU->GPU": 4.0, "GPU->CPU": 1.0, "all": 1.5}
+SCENARIOS = {"CPU->CPU": 0.5, "CPU->GPU": 4.0, "GPU->CPU": 1.0, "GPU->GPU": 0.7, "all": 1.5}
 FOLDS = {"loao": {"Kripke": 1.0, "Laghos": 3.0}, "lomo": {"corona": 0.4, "dane": 0.8, "quartz": 1.2}}
 METHODS = {
     ("raw_vs_embedding_vs_amm", "loao"): [

@@ -193,8 +193,8 @@ def test_a_busy_day() -> None:
 
 
 def test_vectors() -> None:
-    rows, entries = result_tables.vector_rows(), result_tables.vector_entries()
-    parts = vectors.score_parts(rows, entries, result_tables.vector_scores())
+    rows, entries, measured = result_tables.vector_rows(), result_tables.vector_entries(), result_tables.vectors()
+    parts = vectors.score_parts(rows, entries, measured, result_tables.vector_scores())
     found = {made.name: numbers(made) for part in parts for made in part.charts}
     for name, column, draw in (
         ("orders", "same_order_ratio", vector_figures.orders_by_application),
@@ -209,6 +209,34 @@ def test_vectors() -> None:
         line for axes in drawn(vector_figures.majority_roc, rows) for line in axes.lines if line.get_linestyle() == "-"
     ]
     same(curves[["false_positive_ratio", "true_positive_ratio"]], np.concatenate([line.get_xydata() for line in lines]))
+    (axes,) = drawn(vector_figures.vector_of_application, measured, entries, "Laghos")
+    same(found["vectors-one-application"]["relative_time"], bars(axes))
+    laghos = measured[measured["app"] == "Laghos"].groupby("target_machine")["relative_time"].median()
+    same(found["vectors-one-application"]["relative_time"][: len(laghos)], laghos)
+    (axes,) = drawn(vector_figures.relative_by_machine, measured)
+    medians = [line.get_ydata()[0] for line in axes.lines if line.get_color() == "#333333"]
+    same(found["vectors-relative-by-machine"]["percentile_50"], medians)
+
+
+def test_figures_of_the_paper_are_named_as_there() -> None:
+    parts = vectors.score_parts(
+        result_tables.vector_rows(),
+        result_tables.vector_entries(),
+        result_tables.vectors(),
+        result_tables.vector_scores(),
+    )
+    titles = [made.title for part in parts for made in part.charts]
+    numbered = [title.partition(" of Nichols et al.: ")[::2] for title in titles if title.startswith("Figure ")]
+    assert [number for number, _ in numbered] == ["Figure 2", "Figure 3", "Figure 4", "Figure 5"]
+    starts = (
+        "distribution of relative performance by machine",
+        "the vector of Laghos",
+        "machines all in the right",
+        "ROC",
+    )
+    assert all(text.startswith(start) for (_, text), start in zip(numbered, starts, strict=True))
+    (table,) = (table for part in parts for name, table in part.tables.items() if name == "Ours and the paper's")
+    assert dict(zip(table["method"], table["same order, paper"], strict=True))["sigma-VAE + DNN"] == 0.91
 
 
 def test_a_fleet_that_grows() -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from perf_assets.reports.fleet.facts import VectorState
 from perf_assets.reports.fleet.findings import Tone, age, fleet_findings, next_actions, state_words
 from perf_assets.reports.fleet.page import champion_errors, fleet_page
 from perf_assets.reports.style import BLUE
@@ -177,3 +178,31 @@ def test_a_row_of_the_picture_for_each_champion_that_was_judged() -> None:
     }
     alone = champion_errors([replace(well(), champion=champion(1, 0.1, None))], io.BytesIO()).axes[0]
     assert not alone.texts
+
+
+def test_the_vector_model_is_current_or_says_why_it_is_stale() -> None:
+    current = VectorState(
+        version=7,
+        challenger_version=None,
+        trained_at=NOW - timedelta(days=3),
+        machines=("dane", "quartz"),
+        absent_machines=(),
+        limit_days=14,
+    )
+    facts = replace(fleet(well("dane")), vectors=current)
+    shown = section(fleet_page(facts))
+    assert "version 7" in shown
+    assert ">current<" in shown
+    assert "for dane, quartz." in shown
+    stale = replace(current, trained_at=NOW - timedelta(days=20), absent_machines=("h100",), challenger_version=8)
+    shown = section(fleet_page(replace(facts, vectors=stale)))
+    assert ">stale<" in shown
+    assert "It was trained 20 days ago (limit 14); it does not speak of h100." in shown.replace("\n", " ")
+    assert "Version 8 waits as @challenger" in shown
+    assert "Not trained yet: run perf-assets vectors" in section(fleet_page(fleet(well("dane"))))
+
+
+def section(page: str) -> str:
+    found = re.search(r'<section id="vectors">.*?</section>', page, re.DOTALL)
+    assert found is not None
+    return found[0]

@@ -1,166 +1,132 @@
 """`perf-assets run`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table, say
-from perf_assets.cli.support.run_inputs import read_applications, read_benchmarks, read_pair_amms
+from perf_assets.cli.support.run_inputs import read_benchmarks
+from perf_assets.cli.support.tables import read_table
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.xamm_config import XammConfig, read_config
-
-if TYPE_CHECKING:
-    from perf_assets.features.tables.xamm_applications import ApplicationTable
-    from perf_assets.models.xamm_tables.source import TableSource
-
-_AMM_FILE = "amm.json"
-_MODEL_FOLDER = "source_model"
 
 
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG.yml")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="func test: write the predictions there (.csv or .parquet).",
+)
 @json_option
-def command(config: Path, as_json: bool) -> None:
+def command(config: Path, out: Path | None, as_json: bool) -> None:
     """Run a configuration file of xAMM.
 
-    Its fields are func (amm: describe machines by their benchmark runs; train: train a source model; test: score it on
-    other runs), machine_data_path, app_train_data_path, app_test_data_path, src_model_path, src_machine_amm and
-    target_machine_amm. Relative paths are relative to the file.
+    Its fields are func (amm: describe machines by their benchmark runs; train: train source models with and without
+    AMMs; test: predict other runs, and score the predictions where their relative times are known), machine_data_path,
+    app_train_data_path, app_test_data_path, src_model_path, src_machine_amm, target_machine_amm, amm_option and
+    amm_normalize. Relative paths are relative to the file. Predictions of runs whose relative times are not known are
+    written beside their table unless --out says where.
     """
     given = read_config(config)
-    {"amm": _describe_machines, "train": _train, "test": _test}[given.func](given, as_json)
+    if out is not None and given.func != "test":
+        raise BadInputError("--out is for func test: the other functions write where the configuration says")
+    if given.func == "amm":
+        _describe(given, as_json)
+    elif given.func == "train":
+        _train(given, as_json)
+    else:
+        _test(given, out, as_json)
 
 
-def _describe_machines(config: XammConfig, as_json: bool) -> None:
-    assert config.machine_data is not None
-    table = read_benchmarks(config.machine_data)
-    references = [reference for reference in (config.source_amm, config.target_amm) if reference is not None]
-    for reference in references:
-        if reference.machine is not None and reference.machine not in table.machine_names:
-            raise BadInputError(f"machine_data_path has no machine {reference.machine!r}, which an AMM path names")
-    for note in table.notes:
-        say(note)
+def _describe(config: XammConfig, as_json: bool) -> None:
+    from perf_assets.workflows.xamm_file import Files, describe_machines
 
-    from perf_assets.models.xamm_tables.amm import table_amms
-    from perf_assets.storage.amm_files import export_amms
-
-    found = table_amms(table)
-    learned = "time ratios between machines" if found.is_supervised else "its own inputs: no setting is shared"
-    say(f"encoder {found.encoder_version}: learned {learned}, from {found.training_rows} of {len(table.times)} rows")
-    files = sorted({reference.file for reference in references}) or [config.folder / _AMM_FILE]
-    for file in files:
-        export_amms(found.rows(), file)
+    found = describe_machines(config, Files(read_table, read_benchmarks), say)
+    encoder = found.encoder
+    learned = "time ratios between machines" if encoder.is_supervised else "its own inputs: no setting is shared"
+    say(f"encoder {encoder.version}: learned {learned}, from {encoder.training_rows} of {found.rows} rows")
+    if found.tried:
+        say(f"chosen by cross-validation: amm_option {encoder.options.weighting}, {encoder.options.normalize}")
+    for file in found.written:
         say(f"written: {file}")
     if as_json:
         print_json(
             {
                 "func": "amm",
-                "written": list(map(str, files)),
-                "encoder_version": found.encoder_version,
-                "is_supervised": found.is_supervised,
-                "is_simulated": found.is_simulated,
-                "rows": len(table.times),
-                "kernels": len(table.kernels),
+                "written": list(map(str, found.written)),
+                "encoder_version": encoder.version,
+                "amm_option": encoder.options.weighting,
+                "amm_normalize": encoder.options.normalize,
+                "tried": found.tried,
+                "is_supervised": encoder.is_supervised,
+                "is_simulated": encoder.is_simulated,
+                "rows": found.rows,
+                "kernels": len(encoder.kernels),
                 "machines": {machine: vector.tolist() for machine, vector in found.vectors.items()},
             }
         )
     else:
         width = len(next(iter(found.vectors.values())))
         rows = [[machine, *(f"{value:.3f}" for value in vector)] for machine, vector in found.vectors.items()]
-        print_table(f"AMMs{_of(found.is_simulated)}", ["machine", *map(str, range(width))], rows)
+        print_table(f"AMMs{_of(encoder.is_simulated)}", ["machine", *map(str, range(width))], rows)
 
 
 def _train(config: XammConfig, as_json: bool) -> None:
-    folder = config.source_model or config.folder / _MODEL_FOLDER
-    _check_replaceable(folder)
-    _, model = _fit(config)
+    from perf_assets.workflows.xamm_file import Files, train_models
 
-    from perf_assets.infra.files import replacing_folder
-
-    with replacing_folder(folder) as temporary:
-        model.save(temporary)
+    model, folder = train_models(config, Files(read_table, read_benchmarks), say)
     say(f"written: {folder}")
-    facts = {
-        "func": "train",
-        "model": str(folder),
-        "rows": model.training_rows,
-        "features": list(model.feature_names),
-        "with_amm": model.encoder_version is not None,
-        "encoder_version": model.encoder_version,
-        "is_simulated": model.is_simulated,
-    }
+    names = ["without_amm", *(["with_amm"] if model.with_amm is not None else [])]
     if as_json:
-        print_json(facts)
+        print_json(
+            {
+                "func": "train",
+                "model": str(folder),
+                "models": names,
+                "rows": model.training_rows,
+                "features": list(model.feature_names),
+                "with_amm": model.with_amm is not None,
+                "encoder_version": model.encoder_version,
+                "is_simulated": model.is_simulated,
+            }
+        )
     else:
-        machines = "with AMMs" if facts["with_amm"] else "without AMMs"
+        made = "source models with and without AMMs" if len(names) > 1 else "source model without AMMs"
         click.echo(
-            f"source model {machines}: {model.training_rows} rows{_of(model.is_simulated)}, "
-            f"{len(model.feature_names)} features, in {folder}"
+            f"{made}: {model.training_rows} rows{_of(model.is_simulated)}, {len(model.feature_names)} features, "
+            f"in {folder}"
         )
 
 
-def _test(config: XammConfig, as_json: bool) -> None:
-    assert config.app_test_data is not None
-    from perf_assets.models.xamm_tables.source import TableSource, score_table_source
+def _test(config: XammConfig, out: Path | None, as_json: bool) -> None:
+    from perf_assets.workflows.xamm_file import WITH_AMM, Files, answer
 
-    train: ApplicationTable | None = None
-    if config.source_model is None:
-        say("src_model_path is not set: training from app_train_data_path")
-        train, model = _fit(config)
-    else:
-        if not config.source_model.is_dir():
-            raise BadInputError(f"src_model_path: no model at {config.source_model}: make one with 'func: train'")
-        model = TableSource.load(config.source_model)
-        if config.app_train_data is not None:
-            train = read_applications("app_train_data_path", config.app_train_data, model.feature_names)
-    test = read_applications("app_test_data_path", config.app_test_data, model.feature_names)
-    notes = [*test.notes]
-    known = sorted(set(model.applications) & set(test.applications))
-    if known:
-        notes.append(f"the model was trained on {', '.join(known)} too: errors of new applications will be larger")
-    scores = score_table_source(model, test, read_pair_amms(config, test), train)
-    for note in notes:
+    found = answer(config, Files(read_table, read_benchmarks), out, say)
+    for note in found.notes:
         say(note)
-    is_simulated = model.is_simulated or test.is_simulated
+    if found.written is not None:
+        say(f"written: {found.written}")
+    rows, with_amm = len(found.predictions), int(found.predictions[WITH_AMM].sum())
     if as_json:
         print_json(
             {
                 "func": "test",
-                "rows": len(test.features),
-                "with_amm": model.encoder_version is not None,
-                "is_simulated": is_simulated,
-                "scores": scores,
-                "notes": notes,
+                "rows": rows,
+                "rows_with_amm": with_amm,
+                "with_amm": with_amm == rows,
+                "is_simulated": found.is_simulated,
+                "scores": found.scores,
+                "predictions": None if found.written is None else str(found.written),
+                "notes": found.notes,
             }
         )
+    elif found.scores:
+        _print_scores(f"{rows} rows{_of(found.is_simulated)}, {with_amm} of them with AMMs", found.scores)
     else:
-        _print_scores(f"{len(test.features)} rows of {test.name}{_of(is_simulated)}", scores)
-
-
-def _fit(config: XammConfig) -> "tuple[ApplicationTable, TableSource]":
-    if config.app_train_data is None:
-        raise BadInputError("training needs app_train_data_path")
-    table = read_applications("app_train_data_path", config.app_train_data)
-    amms = read_pair_amms(config, table)
-    for note in table.notes:
-        say(note)
-    if amms is None:
-        say("src_machine_amm and target_machine_amm are not set: the source model has no AMMs")
-
-    from perf_assets.models.xamm_tables.source import fit_table_source
-
-    return table, fit_table_source(table, amms)
-
-
-def _check_replaceable(folder: Path) -> None:
-    """Refuse to put a model in the place of something else."""
-    from perf_assets.models.xamm_tables.source import MODEL_FILE
-
-    is_other = folder.is_dir() and any(folder.iterdir()) and not (folder / MODEL_FILE).is_file()
-    if folder.is_file() or is_other:
-        raise BadInputError(f"src_model_path: {folder} is there and is no source model: name another folder")
+        click.echo(f"{rows} rows predicted{_of(found.is_simulated)}, {with_amm} of them with AMMs: {found.written}")
 
 
 def _print_scores(title: str, scores: dict[str, dict[str, float]]) -> None:

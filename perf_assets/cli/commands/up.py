@@ -84,7 +84,8 @@ _START_SECONDS = 120.0
 def command(port: int, mlflow_port: int) -> None:
     """Start the Dagster page, the Dagster daemon and the MLflow page on this machine only.
 
-    Prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is left running.
+    Says what it waits for, prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is
+    left running.
     """
     home = dagster_home()
     check_private_places()
@@ -100,13 +101,13 @@ def command(port: int, mlflow_port: int) -> None:
             _make_ready(home)
             services = _start_all(home, port, mlflow_port)
             try:
-                wait_until_ready(services, _START_SECONDS)
+                wait_until_ready(services, _START_SECONDS, say)
                 click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
                 say("Press Ctrl-C to stop.")
                 while not stopped.wait(1.0):
                     keeper.look_after(services)
             finally:
-                say("Stopping.")
+                say(f"Stopping {', '.join(service.name for service in services)} and what they started (up to 30 s).")
                 stop(services)
 
 
@@ -163,6 +164,7 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         # Seven processes for jobs that nobody here gives it.
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
     }
 

@@ -20,42 +20,59 @@ _SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "
 @click.option(
     "--add", "added", metavar="MACHINE", help="Train nothing: this machine joins the model in use, from its few runs."
 )
+@click.option("--quick", "is_quick", is_flag=True, help="A small net and a forest: seconds, for a try.")
 @json_option
 @click.pass_context
-def command(context: click.Context, reference: str, seed: int, seeds: int, added: str | None, as_json: bool) -> None:
+def command(
+    context: click.Context, reference: str, seed: int, seeds: int, added: str | None, is_quick: bool, as_json: bool
+) -> None:
     """Train the model of relative-performance vectors (one run, all machines) and register it in MLflow.
 
     Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and writes a page. --add takes
-    seconds.
+    seconds. A model that is worse than the one in use stays @challenger.
     """
+    from perf_assets.core.vector_settings import VectorSettings
     from perf_assets.defs.operate.runs import add_to_vectors, make_vectors
-    from perf_assets.registry.vector import ALIAS, NAME
-    from perf_assets.registry.versions import versions
 
     if added is not None:
         _check_alone(context)
         (machine,) = choose_machines(Lake.default(), (added,))
         add_to_vectors(machine, say_stage)
     else:
-        make_vectors(reference, seed, seeds, say_stage)
-    version = versions(NAME)[ALIAS]
-    scores = _scores() if seeds else []
+        settings = VectorSettings.quick() if is_quick else VectorSettings()
+        make_vectors(reference, seed, seeds, settings, say_stage)
+    _report(_scores() if seeds else [], as_json)
+
+
+def _report(scores: list[dict[str, object]], as_json: bool) -> None:
+    from perf_assets.core.tables.vectors import VECTOR_VERDICTS
+    from perf_assets.core.tables.verdicts import PROMOTED
+    from perf_assets.registry.vector import NAME
+    from perf_assets.registry.versions import CHALLENGER, CHAMPION
+    from perf_assets.storage.results import stored
+
+    last = stored(Lake.default(), VECTOR_VERDICTS, "perf-assets vectors").iloc[-1]
+    version, reason = int(last["version"]), str(last["reason"])
+    alias = CHAMPION if last["decision"] == PROMOTED else CHALLENGER
     if as_json:
-        print_json({"model": NAME, "alias": ALIAS, "version": version, "scores": scores})
+        print_json({"model": NAME, "alias": alias, "version": version, "reason": reason, "scores": scores})
         return
     if scores:
         columns = ["protocol", "method", *_SHOWN.values()]
         rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SHOWN)] for r in scores]
         print_table("held-out configurations (sample) and applications (app)", columns, rows)
         say(f"page: {Lake.default().reports}/vectors.html")
-    click.echo(f"models:/{NAME}@{ALIAS}  (version {version})")
+    say(f"{alias}: {reason}")
+    click.echo(f"models:/{NAME}@{alias}  (version {version})")
 
 
 def _check_alone(context: click.Context) -> None:
     """Options of training say nothing to a machine that joins."""
-    for name in ("reference", "seed", "seeds"):
+    for name in ("reference", "seed", "seeds", "is_quick"):
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            raise BadInputError("--add takes the model in use as it is: leave out --relative-to, --seed and --evaluate")
+            raise BadInputError(
+                "--add takes the model in use as it is: leave out --relative-to, --seed, --evaluate and --quick"
+            )
 
 
 def _scores() -> list[dict[str, object]]:

@@ -21,6 +21,7 @@ _PROTOCOLS = {"sample": "80/20 by configuration", "app": "unseen application (ea
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Repetitions.")
 @click.option("--methods", metavar="A,B,...", help="Only these methods.")
 @click.option("--figures", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Draw pictures there.")
+@click.option("--quick", "is_quick", is_flag=True, help="A small net and a forest: seconds, for a try.")
 @json_option
 def vector(
     tables: tuple[str, ...],
@@ -32,6 +33,7 @@ def vector(
     seeds: int,
     methods: str | None,
     figures: Path | None,
+    is_quick: bool,
     as_json: bool,
 ) -> None:
     """Predict from one run the times on all machines at once: unseen configurations, unseen applications, all methods.
@@ -51,15 +53,17 @@ def vector(
     for note in samples.paired.notes:
         say(note)
 
-    from perf_assets.models.vectors.evaluation import BEST, METHODS, evaluate_vectors, majority_order
+    from perf_assets.core.vector_settings import VectorSettings
+    from perf_assets.models.vectors.evaluation import BEST, evaluate_vectors, majority_order
 
-    chosen = METHODS if methods is None else split_names(methods)
-    found = evaluate_vectors(samples, reference, seeds, chosen, progress=say)
+    settings = VectorSettings.quick() if is_quick else VectorSettings()
+    chosen = None if methods is None else split_names(methods)
+    found = evaluate_vectors(samples, reference, seeds, settings, chosen, progress=say)
     order, share = majority_order(samples)
     if figures is not None:
         from perf_assets.reports.vectors.figures import draw_all
 
-        for path in draw_all(found.rows, found.entries, figures):
+        for path in draw_all(found.rows, found.entries, found.vectors, figures):
             say(f"drawn: {path}")
     if as_json:
         print_json(

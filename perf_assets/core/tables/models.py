@@ -3,7 +3,7 @@
 from perf_assets.core.dataset_tables import DATASET_TABLES
 from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
-from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES
+from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 
 _ATTENTION = Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0)
@@ -146,6 +146,7 @@ RESULT_TABLES = (
     VERDICTS,
     VECTOR_SCORES,
     VECTOR_GROWTH,
+    VECTOR_VERDICTS,
     TURNAROUND,
     *DATASET_TABLES,
 )

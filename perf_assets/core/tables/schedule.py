@@ -9,7 +9,10 @@ TURNAROUND = Table(
     key=("strategy", "load_ratio", "repetition"),
     columns=(
         Column("trace", Type.TEXT, "Job trace"),
+        Column("trace_path", Type.TEXT, "File of the trace; none where it is made up", nullable=True),
+        Column("seed", Type.INTEGER, "Seed of which job is which problem, and of a made-up trace", minimum=0),
         Column("machine", Type.TEXT, "Machine of the fleet whose runs say how jobs scale"),
+        Column("champion_version", Type.INTEGER, "Version of the machine's target model that predicted", minimum=1),
         Column("nodes_count", Type.INTEGER, "Nodes of the scheduled machine", unit="count", minimum=1),
         Column("strategy", Type.TEXT, "Practice, oracle or predictor; rigid or moldable"),
         Column("policy", Type.TEXT, "Scheduling policy"),

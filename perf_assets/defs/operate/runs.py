@@ -13,6 +13,7 @@ import dagster as dg
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
+from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.defs import logging as progress
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.jobs import (
@@ -179,12 +180,16 @@ def write_site(machines: Sequence[str], on_stage: Callable[[str], None], *, has_
     return _run_stages(stages, on_stage, goes_on=True)
 
 
-def make_vectors(relative_to: str, seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
-    """Train and register the vector model; score all methods with so many seeds, if any."""
-    training = {"ops": {"train_vector_model": {"config": {"relative_to": relative_to, "seed": seed}}}}
+def make_vectors(
+    relative_to: str, seed: int, seeds: int, settings: VectorSettings, on_stage: Callable[[str], None]
+) -> None:
+    """Train, register and judge the vector model; score all methods with so many seeds, if any."""
+    made_of = settings.model_dump()
+    config = {"relative_to": relative_to, "seed": seed, "retrain": True, **made_of}
+    training = {"ops": {"train_vector_model": {"config": config}}}
     stages: list[_Stage] = [("vector model", train_vector_job.name, training, None)]
     if seeds:
-        scoring = {"ops": {"score_vectors": {"config": {"relative_to": relative_to, "seeds": seeds}}}}
+        scoring = {"ops": {"score_vectors": {"config": {"relative_to": relative_to, "seeds": seeds, **made_of}}}}
         stages.append(("scores of vectors", score_vectors_job.name, scoring, None))
     _run_stages(stages, on_stage)
 

@@ -1,5 +1,7 @@
 """Asset of the scheduling experiment: what predictions are worth to a scheduler."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -7,14 +9,16 @@ from pydantic import Field
 
 from perf_assets.core.tables.runs import FEATURES
 from perf_assets.core.tables.schedule import TURNAROUND
+from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
+from perf_assets.defs.conditions import FOLLOWS_ONCE_MADE
 from perf_assets.defs.failures import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import Metadata, asset_spec
-from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.storage.checkpoints import Unfinished
 from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import store
+from perf_assets.storage.results import has_rows, store, stored
+from perf_assets.workflows.schedule import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,52 +32,78 @@ _ORIGIN = (
 
 
 class ScheduleConfig(dg.Config):
-    """Which trace, on which machine."""
+    """Which trace, on which machine; what is not given is as in the stored result, where there is one."""
 
     trace: str | None = Field(default=None, description="SWF file, plain or gzip; a made-up trace where not given")
     nodes: int | None = Field(default=None, ge=1, description="Nodes; those that the trace names where not given")
     machine: str | None = Field(default=None, description="Machine whose runs say how jobs scale; needs a target model")
-    repetitions: int = Field(default=20, ge=1, description="Shaken traces at full load, the trace as it is included")
-    seed: int = Field(default=0, ge=0, description="Of which job is which problem, and of the made-up trace")
+    repetitions: int | None = Field(default=None, ge=1, description="Shaken traces at full load, with the trace; 20")
+    seed: int | None = Field(default=None, ge=0, description="Of which job is which problem, and of a made-up trace; 0")
+    only_if_changed: bool = Field(
+        default=True, description="Keep the stored result where the champion and all that is given are the same"
+    )
 
 
 @dg.multi_asset(
-    specs=[asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, ADAPTED])], name="simulate_schedules"
+    specs=[
+        asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, VERDICTS.name]).replace_attributes(
+            skippable=True, automation_condition=FOLLOWS_ONCE_MADE
+        )
+    ],
+    name="simulate_schedules",
 )
 @explained
 def simulate_schedules(
     context: dg.AssetExecutionContext, config: ScheduleConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """Schedule the trace by all strategies over loads, and draw what comes out."""
-    import pandas as pd
+    from perf_assets.defs.scheduling.inputs import champion_version, most_scaling_machine
 
-    from perf_assets.defs.scheduling.inputs import fleet_problems, given_trace, most_scaling_machine
-    from perf_assets.scheduling.experiment import LOADS, Experiment
-    from perf_assets.scheduling.simulate import Machine
-
-    trace, nodes = given_trace(config.trace, config.nodes, config.seed)
-    name = config.machine or most_scaling_machine(lake)
-    experiment = Experiment(trace, fleet_problems(lake, [name]), Machine(name, nodes), config.seed)
-    context.log.info(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes")
-    kept = Unfinished(lake.lake(), TURNAROUND.name, experiment.digest)
-    rows = pd.DataFrame(experiment.rows(LOADS, config.repetitions, context.log.info, kept)).assign(
-        trace=trace.name,
-        machine=name,
-        nodes_count=nodes,
-        is_trace_simulated=trace.is_simulated,
-        is_simulated=lake.is_simulated(name) or trace.is_simulated,
-    )
-    path = store(lake.lake(), lake.warehouse(), TURNAROUND, rows)
-    kept.finish()
-    return dg.MaterializeResult(
+    before = stored(lake.lake(), TURNAROUND, "") if has_rows(lake.lake(), TURNAROUND) else None
+    given = {name: getattr(config, name) for name in Asked.model_fields}
+    asked = Asked.after(before, given, partial(most_scaling_machine, lake))
+    version = champion_version(asked.machine)
+    if config.only_if_changed and asked.was_made(before, version):
+        context.log.info(f"kept: {asked.machine}'s champion is still version {version}, and nothing else is asked for")
+        return
+    experiment, rows = _simulated(lake, asked, version, context.log.info)
+    yield dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
-            "skipped": ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing",
-            "record": dg.MetadataValue.path(path),
+            "champion": f"perf-target-{asked.machine} version {version}",
             **_findings(experiment, rows),
             **_page(lake, experiment, rows),
         }
     )
+
+
+def _simulated(
+    lake: LakeResource, asked: Asked, version: int, say: Callable[[str], None]
+) -> "tuple[Experiment, pd.DataFrame]":
+    import pandas as pd
+
+    from perf_assets.defs.scheduling.inputs import fleet_problems, given_trace
+    from perf_assets.scheduling.experiment import LOADS, Experiment
+    from perf_assets.scheduling.simulate import Machine
+
+    trace, nodes = given_trace(asked.trace, asked.nodes, asked.seed)
+    experiment = Experiment(trace, fleet_problems(lake, [asked.machine]), Machine(asked.machine, nodes), asked.seed)
+    skipped = ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing"
+    say(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes; skipped: {skipped}")
+    kept = Unfinished(lake.lake(), TURNAROUND.name, experiment.digest)
+    rows = pd.DataFrame(experiment.rows(LOADS, asked.repetitions, say, kept)).assign(
+        trace=trace.name,
+        trace_path=asked.trace,
+        seed=asked.seed,
+        machine=asked.machine,
+        champion_version=version,
+        nodes_count=nodes,
+        is_trace_simulated=trace.is_simulated,
+        is_simulated=lake.is_simulated(asked.machine) or trace.is_simulated,
+    )
+    store(lake.lake(), lake.warehouse(), TURNAROUND, rows)
+    kept.finish()
+    return experiment, rows
 
 
 def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.MetadataValue | str | float | int]:

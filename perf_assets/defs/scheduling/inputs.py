@@ -23,6 +23,17 @@ def modelled_machines(lake: LakeResource) -> list[str]:
     return [machine for machine in lake.lake().machines() if CHAMPION in versions(registered_name(machine))]
 
 
+def champion_version(machine: str) -> int:
+    """Version of a machine's target model in use; refuses where there is none."""
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import CHAMPION, versions
+
+    version = versions(registered_name(machine)).get(CHAMPION)
+    if version is None:
+        raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
+    return version
+
+
 def fleet_problems(lake: LakeResource, machines: list[str]) -> "list[Problem]":
     """Problems with their runs on machines, in the order given, that the machines' target models were not fitted to."""
     import pandas as pd

@@ -50,7 +50,7 @@ EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
             "embedding_amm_xgboost",
             *(f"embedding_amm_{option}_xgboost" for option in OTHER_AMM_OPTIONS),
         ),
-        "machine_descriptions": (*_DESCRIPTIONS, "best"),
+        "machine_descriptions": ("embedding_xgboost", *_DESCRIPTIONS, "best"),
     },
     "lomo": {"machine_descriptions": (*_DESCRIPTIONS, "mixture", "best")},
 }

@@ -18,7 +18,6 @@ from perf_assets.models.transfer.model import Candidate, Predict, Product, fit_p
 from perf_assets.models.transfer.task import TransferTask
 
 Progress = Callable[[str], None]
-METRICS = ("mape", "mse", "log_mse", "r2")
 _MOST_PLAIN = 700.0
 """Logarithms beyond which a number of the machine overflows."""
 

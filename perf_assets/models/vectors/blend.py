@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.vectors import SLOWEST, VectorSamples, levelled, relative
 from perf_assets.models.common import archive
 from perf_assets.models.vectors.methods import (
-    COMPONENTS,
     PAIRWISE,
     VectorPredictor,
     fit_method,
@@ -59,6 +59,13 @@ class HeldOut:
     """Those that machines are ranked by."""
     log_seconds: Floats
     """True log times, NaN where it did not run."""
+    samples: tuple[str, ...] = ()
+    """Configuration and machine of each; none in versions that were registered before they were kept."""
+
+    @property
+    def arrays(self) -> dict[str, Floats]:
+        """Samples x machines, to be stored."""
+        return {"values": self.values, "orders": self.orders, "log_seconds": self.log_seconds}
 
 
 @dataclass(frozen=True)
@@ -121,8 +128,8 @@ class VectorBlend:
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
-        arrays = {name: array.astype(np.float32) for name, array in vars(self.held_out).items()}
-        archive.save(folder / _HELD_OUT_FILE, {}, arrays)
+        arrays = {name: array.astype(np.float32) for name, array in self.held_out.arrays.items()}
+        archive.save(folder / _HELD_OUT_FILE, {"samples": self.held_out.samples}, arrays)
         described = {
             "values": dict(self.weights),
             "orders": dict(self.order_weights),
@@ -136,8 +143,10 @@ class VectorBlend:
         """A saved one."""
         described = json.loads((folder / _BLEND_FILE).read_text())
         components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
-        arrays = archive.load(folder / _HELD_OUT_FILE)[1]
-        held_out = HeldOut(**{name: array.astype(float) for name, array in arrays.items()})
+        kept, arrays = archive.load(folder / _HELD_OUT_FILE)
+        held_out = HeldOut(
+            **{name: array.astype(float) for name, array in arrays.items()}, samples=tuple(kept.get("samples", ()))
+        )
         return cls(components, described["values"], described["orders"], held_out, frozenset(described["seen"]))
 
 
@@ -145,32 +154,42 @@ def fit_blend(
     samples: VectorSamples,
     unseen: Unseen | None,
     seed: int,
+    settings: VectorSettings,
     fitted: Mapping[str, VectorPredictor] | None = None,
     progress: Progress = lambda _: None,
 ) -> VectorBlend:
     """Choose weights and learn errors on folds within `samples` (of whole applications where those will be new)."""
+    components = settings.components
     parts: list[dict[str, Floats]] = []
     truths: list[Floats] = []
+    names: list[str] = []
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
         train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
-        found = {name: fit_method(name, train, seed).predict(tested) for name in COMPONENTS}
+        found = {name: fit_method(name, train, seed, settings).predict(tested) for name in components}
         parts.append(_answered(found, strangers(tested, seen_by(train))))
         truths.append(tested.targets)
+        names += tested.names
         progress(f"held-out part {number} of {len(folds)} predicted")
-    found = {name: np.vstack([part[name] for part in parts]) for name in COMPONENTS}
+    found = {name: np.vstack([part[name] for part in parts]) for name in components}
     true = np.vstack(truths)
     # A few held-out applications say little about another one: weights that are chosen on them fit their chance.
-    weights = order_weights = dict.fromkeys(COMPONENTS, 1 / len(COMPONENTS))
+    weights: dict[str, float] = dict.fromkeys(components, 1 / len(components))
+    order_weights = weights
     if unseen is None:
         weights, order_weights = (choose_weights(found, true, loss) for loss in (_squared_error, _wrong_orders))
     models = {
-        name: (fitted or {}).get(name) or fit_method(name, samples, seed)
-        for name in COMPONENTS
+        name: (fitted or {}).get(name) or fit_method(name, samples, seed, settings)
+        for name in components
         if name in weights or name in order_weights or name == PAIRWISE
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
-    held_out = HeldOut(_mixed(found, weights)[kept], _mixed(found, order_weights)[kept], true[kept])
+    held_out = HeldOut(
+        _mixed(found, weights)[kept],
+        _mixed(found, order_weights)[kept],
+        true[kept],
+        tuple(names[row] for row in kept),
+    )
     return VectorBlend(models, weights, order_weights, held_out, seen_by(samples))
 
 

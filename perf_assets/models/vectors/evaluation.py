@@ -8,6 +8,7 @@ import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.vectors import ALL_APPS
+from perf_assets.core.vector_settings import COMPONENTS, VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import (
@@ -20,7 +21,7 @@ from perf_assets.features.vectors import (
 )
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.vectors.blend import fit_blend
-from perf_assets.models.vectors.methods import COMPONENTS, MAJORITY, Majority, fit_method
+from perf_assets.models.vectors.methods import MAJORITY, Majority, fit_method
 from perf_assets.models.vectors.scores import (
     OWN_DOUBTS,
     Held,
@@ -53,7 +54,9 @@ class Evaluation:
     rows: pd.DataFrame
     """One row per protocol, seed, method and held-out sample, and what is drawn of it."""
     entries: pd.DataFrame
-    """One row per entry of the vectors of the first seed, of the methods that are drawn."""
+    """One row per entry of the held-out vectors of the first seed."""
+    vectors: pd.DataFrame
+    """One row per configuration and machine it ran on: its true relative time."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class _Piece:
     """Of the fold."""
     methods: tuple[str, ...]
     reference: str
+    settings: VectorSettings
 
 
 @dataclass(frozen=True)
@@ -82,19 +86,24 @@ class _Found:
 def evaluate_vectors(
     samples: VectorSamples,
     reference: str,
-    seeds: int = 1,
-    methods: Sequence[str] = METHODS,
+    seeds: int,
+    settings: VectorSettings,
+    methods: Sequence[str] | None = None,
     protocols: Iterable[str] = tuple(PROTOCOLS),
     progress: Progress = lambda _: None,
 ) -> Evaluation:
-    """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once."""
+    """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once.
+
+    Methods are those given, or the components of the settings, the majority order and their blend.
+    """
+    methods = (*settings.components, MAJORITY, BEST) if methods is None else methods
     check_reference(reference, samples.machines)
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:
         raise BadInputError(f"method {', '.join(unknown) or '(none)'} is not known: use some of {', '.join(METHODS)}")
     names = tuple(protocols)
     pieces = [
-        _Piece(protocol, seed, position, tuple(methods), reference)
+        _Piece(protocol, seed, position, tuple(methods), reference, settings)
         for protocol in names
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))
@@ -124,7 +133,13 @@ def evaluate_vectors(
     ).assign(relative_to=reference)
     scores: Scores = {p: {m: _summary(table, p, m) for m in methods} for p in names}
     entries = [_entries(samples, p, found[p, 0], m, reference) for p in names for m in methods]
-    return Evaluation(scores, table, pd.concat(rows, ignore_index=True), pd.concat(entries, ignore_index=True))
+    return Evaluation(
+        scores,
+        table,
+        pd.concat(rows, ignore_index=True),
+        pd.concat(entries, ignore_index=True),
+        _vectors(samples, reference),
+    )
 
 
 def majority_order(samples: VectorSamples) -> tuple[list[str], float]:
@@ -143,13 +158,13 @@ def _folds(samples: VectorSamples, protocol: str, seed: int) -> list[VectorFold]
 def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
     fold = _folds(samples, piece.protocol, piece.seed)[piece.position]
     train, test = samples.at(fold.train), samples.at(fold.test)
-    fitted = {name: fit_method(name, train, piece.seed) for name in piece.methods if name != BEST}
+    fitted = {name: fit_method(name, train, piece.seed, piece.settings) for name in piece.methods if name != BEST}
     predicted = {name: model.predict(test) for name, model in fitted.items()}
     ranked = dict(predicted)
     probability = np.full(len(test), np.nan)
     half_widths = np.full(test.targets.shape, np.nan)
     if BEST in piece.methods:
-        blend = fit_blend(train, PROTOCOLS[piece.protocol], piece.seed, fitted)
+        blend = fit_blend(train, PROTOCOLS[piece.protocol], piece.seed, piece.settings, fitted)
         predicted[BEST] = blend.predict(test)
         ranking = blend.rank(test, np.isfinite(test.targets))
         ranked[BEST], probability = ranking.places, ranking.probability
@@ -241,12 +256,27 @@ def _entries(
     true = relative(held.log_seconds, reference, samples.machines)
     predicted = relative(np.where(np.isfinite(true), held.predicted, np.nan), reference, samples.machines)
     row, machine = np.nonzero(np.isfinite(true) & np.isfinite(predicted))
+    parts = [samples.at(fold.configurations) for fold in found]
     return pd.DataFrame(
         {
             "protocol": protocol,
             "method": method,
+            "app": np.concatenate([part.apps[part.row] for part in parts])[row],
             "target_machine": np.array(samples.machines)[machine],
             "relative_time": true[row, machine],
             "predicted_relative_time": predicted[row, machine],
+        }
+    )
+
+
+def _vectors(samples: VectorSamples, reference: str) -> pd.DataFrame:
+    true = relative(samples.log_seconds, reference, samples.machines)
+    row, machine = np.nonzero(np.isfinite(true))
+    return pd.DataFrame(
+        {
+            "configuration": np.array(samples.configurations)[row],
+            "app": samples.apps[row],
+            "target_machine": np.array(samples.machines)[machine],
+            "relative_time": true[row, machine],
         }
     )

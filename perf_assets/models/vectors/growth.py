@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.metrics import mape
+from perf_assets.core.vector_settings import VaeDnnSettings
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.vectors import VectorSamples, by_sample, levelled
 from perf_assets.infra.fanout import side_by_side
@@ -19,23 +20,23 @@ _TREES = 100
 Progress = Callable[[str], None]
 
 
-def grow(samples: VectorSamples, seeds: int, progress: Progress = lambda _: None) -> pd.DataFrame:
+def grow(samples: VectorSamples, seeds: int, net: VaeDnnSettings, progress: Progress = lambda _: None) -> pd.DataFrame:
     """Every machine in turn as the new one: error of its relative times over the number of shots, beside baselines.
 
     Rows: machine, shots, seed, method, mape_ratio (of the time on the new machine relative to the one that the run was
     measured on), samples_count. Methods: `head` (`vector_head`), `constant` (the mean of the shots), `from_nothing` (a
     forest on the shots alone) and `retrained` (the net trained with all training runs of the machine).
     """
-    pieces = [(machine, seed) for seed in range(seeds) for machine in range(len(samples.machines))]
+    pieces = [(machine, seed, net) for seed in range(seeds) for machine in range(len(samples.machines))]
     found = []
-    for (machine, seed), rows in side_by_side(_grow_machine, samples, pieces):
+    for (machine, seed, _), rows in side_by_side(_grow_machine, samples, pieces):
         found.append(rows)
         progress(f"{samples.machines[machine]} as the new machine, seed {seed}: {len(found)} of {len(pieces)}")
     return pd.concat(found, ignore_index=True).sort_values(["machine", "shots", "seed", "method"], ignore_index=True)
 
 
-def _grow_machine(samples: VectorSamples, piece: tuple[int, int]) -> pd.DataFrame:
-    machine, seed = piece
+def _grow_machine(samples: VectorSamples, piece: tuple[int, int, VaeDnnSettings]) -> pd.DataFrame:
+    machine, seed, settings = piece
     fold = next(by_sample(samples, seed))
     ran = np.isfinite(samples.log_seconds[:, machine])
     train = samples.at(fold.train)
@@ -45,14 +46,14 @@ def _grow_machine(samples: VectorSamples, piece: tuple[int, int]) -> pd.DataFram
     candidates = np.flatnonzero(np.isfinite(train.log_seconds[:, machine]))
     if len(candidates) < min(SHOTS) or not len(tested):
         return pd.DataFrame(columns=_COLUMNS)
-    net = VaeDnn(seed=seed).fit(others)
+    net = VaeDnn(settings, seed).fit(others)
     rows = np.arange(len(tested))
     true = tested.targets[:, machine] - tested.targets[rows, tested.source]
     found = [
         (shots, method, mape(np.exp(true), np.exp(predicted)))
         for shots, method, predicted in _predictions(net, train, tested, machine, candidates, seed)
     ]
-    whole = _retrained(samples, seed).predict(tested)
+    whole = _retrained(samples, seed, settings).predict(tested)
     relative = np.exp(whole[:, machine] - whole[rows, tested.source])
     error = mape(np.exp(true), relative)
     found += [(shots, "retrained", error) for shots in dict.fromkeys(shots for shots, *_ in found)]
@@ -61,9 +62,9 @@ def _grow_machine(samples: VectorSamples, piece: tuple[int, int]) -> pd.DataFram
 
 
 @lru_cache(1)
-def _retrained(samples: VectorSamples, seed: int) -> VaeDnn:
+def _retrained(samples: VectorSamples, seed: int, settings: VaeDnnSettings) -> VaeDnn:
     """The net that knows all machines, for all that are left out in turn."""
-    return VaeDnn(seed=seed).fit(samples.at(next(by_sample(samples, seed)).train))
+    return VaeDnn(settings, seed).fit(samples.at(next(by_sample(samples, seed)).train))
 
 
 _COLUMNS = ("machine", "shots", "seed", "method", "mape_ratio", "samples_count")

@@ -9,6 +9,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from perf_assets.core.errors import UnreadableFileError
+from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.vectors import VectorSamples, as_columns, centred
 from perf_assets.infra.threads import thread_budget
@@ -21,8 +22,6 @@ from perf_assets.models.vectors.vae_dnn import VaeDnn
 
 MAJORITY = "majority"
 PAIRWISE = "pairwise"
-COMPONENTS = ("vae_dnn", "random_forest", "xgboost", PAIRWISE)
-"""What `best` blends."""
 _KIND_FILE = "method.json"
 _TREES_FILE = "machines.json"
 _RIDGE = 1e-2
@@ -222,7 +221,6 @@ class Majority:
 
 
 _FIT: dict[str, Callable[[VectorSamples, int], VectorPredictor]] = {
-    "vae_dnn": lambda samples, seed: VaeDnn(seed=seed).fit(samples),
     "random_forest": VectorForest.fit,
     "xgboost": VectorTrees.fit,
     PAIRWISE: Pairwise.fit,
@@ -237,8 +235,10 @@ _LOAD: dict[str, Callable[[Path], VectorPredictor]] = {
 }
 
 
-def fit_method(name: str, samples: VectorSamples, seed: int) -> VectorPredictor:
+def fit_method(name: str, samples: VectorSamples, seed: int, settings: VectorSettings) -> VectorPredictor:
     """Fit a method by its name."""
+    if name == "vae_dnn":
+        return VaeDnn(settings.net, seed).fit(samples)
     return _FIT[name](samples, seed)
 
 

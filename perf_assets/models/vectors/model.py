@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples
 from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
@@ -182,14 +184,19 @@ class TrainedVector:
 
 
 def train_vector(
-    samples: VectorSamples, reference: str, seed: int, progress: Progress = lambda _: None
+    samples: VectorSamples,
+    reference: str,
+    seed: int,
+    settings: VectorSettings,
+    progress: Progress = lambda _: None,
 ) -> TrainedVector:
     """Fit both blends; components that they share are fitted once."""
     check_reference(reference, samples.machines)
     blends: dict[str, VectorBlend] = {}
     fitted: dict[str, VectorPredictor] = {}
     for name, unseen in _BLENDS.items():
-        blends[name] = fit_blend(samples, unseen, seed, fitted, lambda text, name=name: progress(f"new {name}: {text}"))  # type: ignore[misc]
+        told = partial(_prefixed, progress, f"new {name}")
+        blends[name] = fit_blend(samples, unseen, seed, settings, fitted, told)
         fitted |= blends[name].components
         progress(f"new {name}: times {blends[name].weights}, order {blends[name].order_weights}")
     applications = tuple(sorted(set(samples.apps.tolist())))
@@ -197,6 +204,10 @@ def train_vector(
     model = VectorModel(samples.machines, samples.feature_names, applications, reference, blends, known)
     scores = [_scores(name, blend, reference, samples.machines) for name, blend in blends.items()]
     return TrainedVector(model, pd.DataFrame(scores))
+
+
+def _prefixed(progress: Progress, prefix: str, text: str) -> None:
+    progress(f"{prefix}: {text}")
 
 
 def _scores(name: str, blend: VectorBlend, reference: str, machines: tuple[str, ...]) -> dict[str, object]:

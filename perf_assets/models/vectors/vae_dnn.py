@@ -8,7 +8,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from perf_assets.core.vector_settings import VaeDnnSettings
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler
 from perf_assets.features.vectors import VectorSamples, centred
@@ -29,23 +30,6 @@ _BATCH = 256
 _LEAST_STEPS = 16
 _HELD_OUT = 0.1
 """Share of configurations that early stopping looks at."""
-
-
-@dataclass(frozen=True)
-class VaeDnnSettings:
-    """Widths, and how long each stage takes."""
-
-    latent: int = 16
-    vae_hidden: int = 256
-    dnn_hidden: int = 1024
-    calibration_epochs: int = 10
-    ramp_epochs: int = 25
-    joint_epochs: int = 12
-    most_dnn_epochs: int = 25
-    patience: int = 6
-    rows_an_epoch: int = 2048
-    """An epoch of the DNN is a random part of the rows: it is what takes time."""
-    learning_rate: float = 1e-3
 
 
 class VaeDnn:
@@ -107,7 +91,7 @@ class VaeDnn:
             for part, net in (("vae", self._vae), ("dnn", self._dnn))
             for name, tensor in net.state_dict().items()
         }
-        described = {"settings": asdict(self.settings), "seed": self.seed, "machines": self._machines}
+        described = {"settings": self.settings.model_dump(), "seed": self.seed, "machines": self._machines}
         described |= {"spread": self._spread, "features": len(self._scaler.mean)}
         archive.save(folder / _FILE, described, weights | self._scaler.arrays() | {"centre": self._centre})
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from perf_assets.readers.files import SourceFile, opened, unreadable
 from perf_assets.readers.samples.table import IDENTITY_TEXTS, MAX_COLUMNS, Columns, SampleTable, number_in, unique_names
 
-MAGIC = b"PAR1"
 _BATCH_ROWS = 10_000
 _FREE_BYTES = 64 * 2**20
 _MAX_GROWTH = 4

@@ -51,6 +51,31 @@ class MachineState:
 
 
 @dataclass(frozen=True)
+class VectorState:
+    """The model of relative-performance vectors that people get."""
+
+    version: int | None
+    """Champion; None where there is none yet."""
+    challenger_version: int | None
+    """A newer model that was not good enough to be promoted."""
+    trained_at: datetime | None
+    machines: tuple[str, ...]
+    """Those that it speaks of."""
+    absent_machines: tuple[str, ...]
+    """Those with enough runs that it does not speak of."""
+    limit_days: int
+    """Age up to which it is called current."""
+
+    def problems(self, now: datetime) -> list[str]:
+        """What makes it stale, if anything does."""
+        if self.version is None or self.trained_at is None:
+            return []
+        age = (now - self.trained_at).days
+        found = [f"was trained {age} days ago (limit {self.limit_days})"] if age > self.limit_days else []
+        return found + ([f"does not speak of {', '.join(self.absent_machines)}"] if self.absent_machines else [])
+
+
+@dataclass(frozen=True)
 class FleetFacts:
     """The whole fleet at one moment."""
 
@@ -68,3 +93,4 @@ class FleetFacts:
     mlflow_url: str
     pages: dict[str, str]
     """Title by file name of the other pages in the same folder, those of machines left out."""
+    vectors: VectorState | None = None

@@ -87,6 +87,7 @@ def fleet_page(facts: FleetFacts) -> str:
             (state, bundle, reason) for state in facts.machines for bundle, reason in state.quarantined.items()
         ],
         errors=_errors(facts.machines),
+        stale_vectors=facts.vectors.problems(facts.made_at) if facts.vectors else [],
         age=lambda moment: age(moment, facts.made_at),
         version_address=partial(_version_address, facts.mlflow_url),
     )

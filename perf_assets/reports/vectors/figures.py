@@ -1,4 +1,4 @@
-"""Pictures of relative-performance vectors in the style of Nichols et al.'s Figures 2 to 5, and of a growing fleet."""
+"""Pictures of relative-performance vectors: Figures 2 to 5 of Nichols et al., errors of ours, and a growing fleet."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,18 +14,68 @@ from perf_assets.reports.style import Target, colours, written
 from perf_assets.reports.vectors.numbers import (
     EVERY,
     GROWTH_NAMES,
+    MEASURED,
     NAMES,
     PROTOCOLS,
+    application_vector,
     drawn_entries,
     grown,
     means_by_application,
     method_names,
+    relative_times_by_machine,
     roc_curves,
+    shown_app,
 )
 
 
+def relative_by_machine(vectors: pd.DataFrame, target: Target) -> Figure:
+    """Figure 2: distribution of relative performance by machine; boxes from quarter to quarter, whiskers 5 to 95%."""
+    found = relative_times_by_machine(vectors)
+    figure = Figure(figsize=(max(4.2, 0.8 * len(found) + 1.2), 3.6), layout="constrained")
+    axes = figure.subplots()
+    boxes = [
+        {
+            "label": row["target_machine"],
+            "whislo": row["percentile_5"],
+            "q1": row["percentile_25"],
+            "med": row["percentile_50"],
+            "q3": row["percentile_75"],
+            "whishi": row["percentile_95"],
+            "fliers": [],
+        }
+        for row in found.to_dict("records")
+    ]
+    axes.bxp(boxes, showfliers=False, medianprops={"color": "#333333"})
+    axes.tick_params(axis="x", labelrotation=30, labelsize=8)
+    axes.set_ylabel("time, relative to the reference", size=9)
+    _plain(axes)
+    return written(figure, target)
+
+
+def vector_of_application(vectors: pd.DataFrame, entries: pd.DataFrame, app: str, target: Target) -> Figure:
+    """Figure 3: the vector of one application, measured (median, 10 to 90%) and predicted for unseen configurations."""
+    found = application_vector(vectors, entries, app)
+    machines, origins = sorted(found["target_machine"].unique()), list(dict.fromkeys(found["origin"]))
+    figure = Figure(figsize=(max(4.8, 0.9 * len(machines) + 1.5), 3.6), layout="constrained")
+    axes = figure.subplots()
+    width = 0.84 / len(origins)
+    for number, (origin, colour) in enumerate(colours(origins).items()):
+        here = found[found["origin"] == origin].set_index("target_machine").reindex(machines)
+        places = np.arange(len(machines)) + (number - (len(origins) - 1) / 2) * width
+        middle = here["relative_time"].to_numpy(float)
+        axes.bar(places, middle, width, color=colour, label=origin)
+        if origin == MEASURED:
+            ends = [middle - here["lower_relative_time"], here["upper_relative_time"] - middle]
+            axes.errorbar(places, middle, np.vstack(ends), fmt="none", ecolor="#333333", linewidth=1)
+    axes.set_xticks(range(len(machines)), machines, rotation=30, ha="right", size=8)
+    axes.set_ylabel(f"time of {app}, relative to the reference", size=9)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    _plain(axes)
+    return written(figure, target)
+
+
 def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
-    """Figure 2: every entry of the held-out vectors; a row per protocol, a column per method."""
+    """Every entry of the held-out vectors; a row per protocol, a column per method."""
     drawn = drawn_entries(entries)
     methods, protocols = method_names(drawn), list(dict.fromkeys(drawn["protocol"]))
     figure = Figure(figsize=(3.5 * len(methods), 3.4 * len(protocols)), layout="constrained")
@@ -60,7 +110,7 @@ def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
 
 
 def majority_roc(rows: pd.DataFrame, target: Target) -> Figure:
-    """Figure 3: does the majority order hold? A panel per protocol, a curve per method, all seeds together."""
+    """Figure 5: does the majority order hold? A panel per protocol, a curve per method, all seeds together."""
     figure, panels = _panels(rows, 3.9)
     curves, colour = roc_curves(rows), colours(method_names(rows))
     for axes, protocol in panels:
@@ -77,12 +127,12 @@ def majority_roc(rows: pd.DataFrame, target: Target) -> Figure:
 
 
 def errors_by_application(rows: pd.DataFrame, target: Target) -> Figure:
-    """Figure 4: mean absolute error of the vectors of each application, a bar per method."""
+    """Mean absolute error of the vectors of each application, a bar per method."""
     return _bars_by_application(rows, "absolute_error", "mean absolute error of relative times", target)
 
 
 def orders_by_application(rows: pd.DataFrame, target: Target) -> Figure:
-    """Figure 5: share of samples whose machines are all in the right order, beside the majority order."""
+    """Figure 4: share of samples whose machines are all in the right order, beside the majority order."""
     return _bars_by_application(rows, "is_same_order", "machines all in the right order", target, is_share=True)
 
 
@@ -110,15 +160,18 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
     return written(figure, target)
 
 
-def draw_all(rows: pd.DataFrame, entries: pd.DataFrame, folder: Path) -> list[Path]:
+def draw_all(rows: pd.DataFrame, entries: pd.DataFrame, vectors: pd.DataFrame, folder: Path) -> list[Path]:
     """All pictures of an evaluation, as PNG files in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
+    app = shown_app(vectors)
     for name, draw in (
+        ("vector_figure2_relative_by_machine", partial(relative_by_machine, vectors)),
+        ("vector_figure3_one_application", partial(vector_of_application, vectors, entries, app)),
+        ("vector_figure4_orders_by_application", partial(orders_by_application, rows)),
+        ("vector_figure5_majority_roc", partial(majority_roc, rows)),
         ("vector_predicted_against_true", partial(predicted_against_true, entries)),
-        ("vector_majority_roc", partial(majority_roc, rows)),
         ("vector_errors_by_application", partial(errors_by_application, rows)),
-        ("vector_orders_by_application", partial(orders_by_application, rows)),
     ):
         path = folder / f"{name}.png"
         draw(path)

@@ -19,6 +19,9 @@ GROWTH_NAMES = {
 }
 PROTOCOLS = {"sample": "unseen configuration", "app": "unseen application"}
 EVERY = "all samples"
+MEASURED = "measured"
+FAMOUS_APP = "Laghos"
+"""Application whose vector Figure 3 of the paper shows."""
 _DRAWN_METHODS = ("vae_dnn", "random_forest", "best")
 _DRAWN_POINTS = 4000
 
@@ -38,9 +41,41 @@ def drawn_entries(entries: pd.DataFrame) -> pd.DataFrame:
         for method in chosen
         if len(here := entries[(entries["protocol"] == protocol) & (entries["method"] == method)])
     ]
-    columns = ["protocol", "method", "target_machine", "relative_time", "predicted_relative_time"]
+    columns = ["protocol", "method", "app", "target_machine", "relative_time", "predicted_relative_time"]
     found: pd.DataFrame = pd.concat(parts, ignore_index=True)[columns]
     return found
+
+
+def shown_app(vectors: pd.DataFrame) -> str:
+    """Laghos, as in the paper; where nobody ran it, the application with the most entries."""
+    apps = vectors["app"]
+    return FAMOUS_APP if (apps == FAMOUS_APP).any() else str(apps.mode()[0])
+
+
+def application_vector(vectors: pd.DataFrame, entries: pd.DataFrame, app: str) -> pd.DataFrame:
+    """Medians of an application's relative times by machine, as measured and as predicted for unseen configurations.
+
+    Columns: origin (`measured`, or a method), target_machine, relative_time, and the tenth and the ninetieth percentile
+    of what is measured.
+    """
+    measured = vectors[vectors["app"] == app].groupby("target_machine")["relative_time"]
+    low, middle, high = (measured.quantile(share) for share in (0.1, 0.5, 0.9))
+    rows = pd.DataFrame({"relative_time": middle, "lower_relative_time": low, "upper_relative_time": high})
+    parts = [rows.assign(origin=MEASURED).reset_index()]
+    asked = drawn_entries(entries)
+    asked = asked[(asked["protocol"] == "sample") & (asked["app"] == app)]
+    for method, here in asked.groupby("method", sort=False):
+        medians = here.groupby("target_machine")["predicted_relative_time"].median().rename("relative_time")
+        parts.append(medians.reset_index().assign(origin=NAMES.get(str(method), str(method))))
+    found: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return found[["origin", "target_machine", "relative_time", "lower_relative_time", "upper_relative_time"]]
+
+
+def relative_times_by_machine(vectors: pd.DataFrame) -> pd.DataFrame:
+    """Five percentiles of relative times, and their number, by machine."""
+    times = vectors.groupby("target_machine")["relative_time"]
+    columns = {f"percentile_{share}": times.quantile(share / 100) for share in (5, 25, 50, 75, 95)}
+    return pd.DataFrame({**columns, "configurations_count": times.size()}).reset_index()
 
 
 def roc_curves(rows: pd.DataFrame) -> pd.DataFrame:

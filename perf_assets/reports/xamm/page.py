@@ -17,11 +17,11 @@ from perf_assets.reports.xamm.findings import EMBEDDINGS, INPUTS, MACHINES, OPTI
 _SMALL_DPI = 80
 _TEMPLATE = "xamm.html.jinja"
 _SECTIONS = (
-    (INPUTS, "loao", "Experiment 1: raw counters, embeddings, embeddings with AMMs"),
+    (INPUTS, "loao", "Experiment 1: the whole method, with four downstream models"),
     (EMBEDDINGS, "loao", "Experiment 2: which embedding"),
-    (OPTIONS, "loao", "Experiment 3: how a machine's benchmark becomes its AMM"),
-    (MACHINES, "loao", "Experiment 4: how machines are described, unseen application"),
-    (MACHINES, "lomo", "Experiment 4: how machines are described, unseen machine (not in the paper)"),
+    (MACHINES, "loao", "Experiment 3: AMMs, and other ways to describe machines"),
+    (OPTIONS, "loao", "Experiment 4: options of the AMM"),
+    (MACHINES, "lomo", "Beyond the paper: how machines are described, unseen machine"),
 )
 
 

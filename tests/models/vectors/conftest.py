@@ -2,12 +2,11 @@
 
 import pytest
 
+from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
 from perf_assets.features.tables.paired import Roles
 from perf_assets.features.vectors import VectorSamples, vector_table
-from perf_assets.models.vectors import blend as vector_blend
 from perf_assets.models.vectors import growth as vector_growth
 from perf_assets.models.vectors import methods as vector_methods
-from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())
@@ -21,6 +20,7 @@ SMALL = VaeDnnSettings(
     most_dnn_epochs=25,
     patience=20,
 )
+SETTINGS = VectorSettings(components=["vae_dnn", "random_forest"], net=SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,5 @@ def samples() -> VectorSamples:
 @pytest.fixture(autouse=True)
 def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    monkeypatch.setattr(VaeDnn.__init__, "__defaults__", (SMALL, 0))
-    monkeypatch.setattr(vector_blend, "COMPONENTS", ("vae_dnn", "random_forest"))
     monkeypatch.setattr(vector_methods, "_TREES", 20)
     monkeypatch.setattr(vector_growth, "_TREES", 20)

@@ -12,6 +12,7 @@ from perf_assets.models.vectors.growth import grow
 from perf_assets.models.vectors.head import Head
 from perf_assets.models.vectors.join import join
 from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
+from tests.models.vectors.conftest import SETTINGS, SMALL
 
 
 def test_a_head_finds_the_machine_that_the_new_one_behaves_like() -> None:
@@ -42,7 +43,7 @@ def test_the_place_of_a_new_machine_is_as_sure_as_its_neighbours_are_far() -> No
 
 
 def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
-    rows = grow(samples, 1)
+    rows = grow(samples, 1, SMALL)
     assert set(rows["machine"]) == set(samples.machines)
     medians = rows.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median")
     assert set(medians.columns) == {5, 10, 20}
@@ -52,7 +53,7 @@ def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
 def test_a_machine_joins_a_trained_model(samples: VectorSamples, tmp_path: Path) -> None:
     new = samples.machines.index("c")
     others = replace(_without_column(samples, new), paired=samples.paired.hide_machine(new))
-    model = train_vector(others, "max", 0).model
+    model = train_vector(others, "max", 0, SETTINGS).model
     configurations = np.flatnonzero(np.isfinite(samples.log_seconds).all(axis=1))
     few = samples.where(np.isin(samples.row, configurations[::5]))
     joined = join(model, few, "c")

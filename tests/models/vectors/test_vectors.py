@@ -24,6 +24,7 @@ from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
 from perf_assets.models.vectors.scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
 from perf_assets.models.vectors.sigma_vae import SigmaVae, soft_clip
 from perf_assets.models.vectors.vae_dnn import VaeDnn
+from tests.models.vectors.conftest import SETTINGS, SMALL
 
 
 def test_a_sample_is_a_run_with_its_own_time_and_the_numbers_of_its_key(samples: VectorSamples) -> None:
@@ -80,18 +81,18 @@ def test_what_is_missing_does_not_enter_the_likelihood() -> None:
 def test_the_net_learns_the_law_and_survives_storing(samples: VectorSamples, tmp_path: Path) -> None:
     fold = next(by_sample(samples, 0))
     train, test = samples.at(fold.train), samples.at(fold.test)
-    net = VaeDnn().fit(train)
+    net = VaeDnn(SMALL).fit(train)
     found = net.predict(test)
     error = np.nanmean((centred(test.log_seconds)[test.row] - found) ** 2)
     assert error < 0.05 * np.nanvar(centred(test.log_seconds))
     net.save(tmp_path)
     assert VaeDnn.load(tmp_path).predict(test) == pytest.approx(found, abs=1e-5)
-    assert VaeDnn().fit(train).predict(test) == pytest.approx(found)
+    assert VaeDnn(SMALL).fit(train).predict(test) == pytest.approx(found)
 
 
 @pytest.mark.parametrize("name", ["random_forest", "xgboost", "pairwise", "majority"])
 def test_methods_survive_storing(samples: VectorSamples, name: str, tmp_path: Path) -> None:
-    fitted = fit_method(name, samples, 0)
+    fitted = fit_method(name, samples, 0, SETTINGS)
     save_method(name, fitted, tmp_path / name)
     assert load_method(tmp_path / name).predict(samples) == pytest.approx(fitted.predict(samples), abs=1e-4)
 
@@ -155,7 +156,7 @@ def test_the_clearness_of_an_order_is_its_smallest_step() -> None:
 
 
 def test_all_methods_are_scored_on_the_same_rows(samples: VectorSamples) -> None:
-    found = evaluate_vectors(samples, "max", 1, ("random_forest", "majority", "best"), ("sample",))
+    found = evaluate_vectors(samples, "max", 1, SETTINGS, ("random_forest", "majority", "best"), ("sample",))
     assert set(found.scores) == {"sample"}
     best, majority = found.scores["sample"]["best"], found.scores["sample"]["majority"]
     assert float(best["r2"]) > 0.9 > float(majority["r2"])  # type: ignore[arg-type]
@@ -167,11 +168,11 @@ def test_all_methods_are_scored_on_the_same_rows(samples: VectorSamples) -> None
     assert sorted(order) == list(samples.machines)
     assert 0 < share < 1
     with pytest.raises(BadInputError, match="guess"):
-        evaluate_vectors(samples, "max", 1, ("guess",))
+        evaluate_vectors(samples, "max", 1, SETTINGS, ("guess",))
 
 
 def test_the_model_answers_with_intervals_and_a_ranking(samples: VectorSamples, tmp_path: Path) -> None:
-    trained = train_vector(samples, "max", 0)
+    trained = train_vector(samples, "max", 0, SETTINGS)
     trained.model.save(tmp_path / "model")
     model = VectorModel.load(tmp_path / "model")
     known = samples.where(np.arange(0, len(samples), 20))

@@ -1,0 +1,252 @@
+"""The life of the model of relative-performance vectors: trained, joined by machines, judged, scored, grown old."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.core.tables.runs import CONFIGURATION, VECTOR_FEATURES_TABLE
+from perf_assets.core.tables.vectors import (
+    ALL_APPS,
+    PAPER_MACHINES,
+    PAPER_PROTOCOL,
+    VECTOR_VERDICTS,
+)
+from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
+from perf_assets.core.vector_settings import VectorSettings
+from perf_assets.infra.leases import leased
+from perf_assets.reports.fleet.facts import VectorState
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import has_rows, stored
+from perf_assets.storage.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from perf_assets.features.vectors import VectorSamples
+    from perf_assets.models.vectors.evaluation import Evaluation
+    from perf_assets.models.vectors.model import TrainedVector, VectorModel
+    from perf_assets.registry.store import Version
+
+TRAINED_AT = "trained_at"
+"""Tag of a version: when its blends were trained; machines that join later do not change it."""
+_LOCK_WAIT_SECONDS = 3600.0
+_RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc", "coverage", "stated_order")
+SCORES = ["r2", "r2_per_machine", *(f"{name}_ratio" for name in _RATIOS)]
+_MEASURED = f"""
+    SELECT machine FROM {VECTOR_FEATURES_TABLE.name} WHERE wall_seconds IS NOT NULL
+    GROUP BY machine HAVING count(DISTINCT ({", ".join(CONFIGURATION)})) >= $least ORDER BY machine
+"""
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A version that was registered, or why none was."""
+
+    version: "Version | None"
+    reason: str
+    model: "VectorModel | None" = None
+    trained: "TrainedVector | None" = None
+    joined: tuple[str, ...] = field(default=())
+    """Machines that joined, or whose head was made of more runs."""
+
+
+@contextmanager
+def alone(lake: Lake) -> Iterator[None]:
+    """Alone among all processes that make or judge vector models."""
+    with leased(lake.locks / "vectors.lock", "the vector model", _LOCK_WAIT_SECONDS):
+        yield
+
+
+def train(
+    samples: "VectorSamples",
+    relative_to: str,
+    seed: int,
+    settings: VectorSettings,
+    provenance: dict[str, str],
+    progress: Progress,
+) -> Made:
+    """Fit anew and register as @challenger."""
+    from perf_assets.models.vectors.model import train_vector
+    from perf_assets.registry.vector import register_vector
+
+    trained = train_vector(samples, relative_to, seed, settings, progress)
+    tags = provenance | {"seed": str(seed), TRAINED_AT: datetime.now(UTC).isoformat(timespec="seconds")}
+    version = register_vector(trained, samples, tags)
+    return Made(version, "trained anew", trained.model, trained)
+
+
+def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, str]) -> Made:
+    """Let machines that landed since the training join the champion; nothing is trained.
+
+    A machine that joined before gets a new head where it has more runs now.
+    """
+    from perf_assets.models.vectors.join import join
+    from perf_assets.registry.vector import ALIAS, NAME, champion_vector
+    from perf_assets.registry.versions import versions
+
+    if ALIAS not in versions(NAME):
+        return Made(
+            None, "there is no champion to follow with yet: the weekly training or 'perf-assets vectors' makes it"
+        )
+    try:
+        samples = read_samples()
+    except BadInputError as error:
+        return Made(None, str(error))
+    champion = model = champion_vector()
+    joined: list[str] = []
+    refused: list[str] = []
+    for machine in samples.machines:
+        if machine in champion.trained_machines:
+            continue
+        try:
+            grown = join(model, samples, machine)
+        except BadInputError as error:
+            refused.append(str(error))
+            continue
+        if _shots(grown, machine) != _shots(champion, machine):
+            model = grown
+            joined.append(machine)
+    if not joined:
+        return Made(None, "; ".join(["no machine is new to the champion", *refused]))
+    return _register(model, joined, samples, provenance)
+
+
+def add_machine(samples: "VectorSamples", machine: str, provenance: dict[str, str]) -> Made:
+    """Let one machine join the champion; refuses where it cannot."""
+    from perf_assets.models.vectors.join import join
+    from perf_assets.registry.vector import champion_vector
+
+    return _register(join(champion_vector(), samples, machine), [machine], samples, provenance)
+
+
+def judge(lake: Lake, is_simulated: bool) -> pd.DataFrame:
+    """All verdicts on vector models, with that on the newest; it is promoted, or stays a challenger."""
+    from perf_assets.models.vectors.promotion import THRESHOLD, compare
+    from perf_assets.registry.vector import NAME, load_vector
+    from perf_assets.registry.versions import CHAMPION, newest_version, promote, replaced_by, versions
+
+    number = newest_version(NAME)
+    before = stored(lake, VECTOR_VERDICTS, "perf-assets vectors") if has_rows(lake, VECTOR_VERDICTS) else None
+    if before is not None and (before["version"] == number).any():
+        return before
+    new, champion_version = load_vector(number), versions(NAME).get(CHAMPION)
+    if champion_version == number:
+        # Promoted by a run that was killed before it could tell.
+        champion_version = replaced_by(NAME, number)
+    old, doubt = _loaded(champion_version)
+    comparison = compare(new, old)
+    if comparison.is_promoted:
+        promote(NAME, number)
+    row = {
+        **vars(comparison),
+        "version": number,
+        "judged_at": datetime.now(UTC).replace(tzinfo=None),
+        "decision": PROMOTED if comparison.is_promoted else CHALLENGER,
+        "reason": "; ".join([comparison.reason, *doubt, *_joined(new, old)]),
+        "machines": ", ".join(new.machines),
+        "champion_version": champion_version,
+        "threshold_ratio": THRESHOLD,
+        "is_simulated": is_simulated,
+    }
+    now = pd.DataFrame([row]).astype({"champion_version": "Int64"})[VECTOR_VERDICTS.column_names()]
+    return now if before is None else pd.concat([before.astype({"champion_version": "Int64"}), now], ignore_index=True)
+
+
+def evaluate(
+    samples: "VectorSamples",
+    relative_to: str,
+    seeds: int,
+    settings: VectorSettings,
+    protocols: Sequence[str],
+    progress: Progress,
+) -> "Evaluation":
+    """Scores of all methods; where the fleet has the four machines of the paper and more, of those alone as well."""
+    from perf_assets.models.vectors.evaluation import evaluate_vectors
+
+    found = evaluate_vectors(samples, relative_to, seeds, settings, None, protocols, progress)
+    if not set(PAPER_MACHINES) <= set(samples.machines):
+        return found
+    four = samples.among(PAPER_MACHINES)
+    beside = evaluate_vectors(four, "max", seeds, settings, None, ("sample",), lambda t: progress(f"paper's four: {t}"))
+    table = pd.concat([found.table, beside.table.assign(protocol=PAPER_PROTOCOL)], ignore_index=True)
+    return replace(found, table=table)
+
+
+def mean_scores(table: pd.DataFrame) -> pd.DataFrame:
+    """Scores of all applications together, means over seeds: a row per protocol and method."""
+    whole = table[table["app"] == ALL_APPS]
+    return whole.groupby(["protocol", "method"], sort=False)[SCORES].mean().reset_index()
+
+
+def state(warehouse: Warehouse, limit_days: int) -> VectorState:
+    """How the vector model in use is: its age, and machines that it does not speak of."""
+    from perf_assets.models.vectors.head import LEAST_SHOTS
+    from perf_assets.registry.vector import NAME, SPEAKS_OF
+    from perf_assets.registry.versions import CHALLENGER, CHAMPION, created_at, tags_of, versions
+
+    aliases = versions(NAME)
+    version = aliases.get(CHAMPION)
+    if version is None:
+        return VectorState(None, aliases.get(CHALLENGER), None, (), (), limit_days)
+    tags = tags_of(NAME, version)
+    # Versions of older releases do not say: they count as speaking of all, and the next training tells.
+    measured = warehouse.frame(_MEASURED, {"least": LEAST_SHOTS})["machine"].tolist()
+    machines = tags[SPEAKS_OF].split(", ") if SPEAKS_OF in tags else measured
+    told = tags.get(TRAINED_AT)
+    return VectorState(
+        version=version,
+        challenger_version=aliases.get(CHALLENGER),
+        trained_at=datetime.fromisoformat(told) if told else created_at(NAME, version),
+        machines=tuple(machines),
+        absent_machines=tuple(machine for machine in measured if machine not in machines),
+        limit_days=limit_days,
+    )
+
+
+def _shots(model: "VectorModel", machine: str) -> int:
+    return next((head.shots_count for head in model.heads.get(machine, {}).values()), 0)
+
+
+def _register(
+    model: "VectorModel", joined: Sequence[str], samples: "VectorSamples", provenance: dict[str, str]
+) -> Made:
+    from perf_assets.registry.vector import ALIAS, NAME, register_joined
+    from perf_assets.registry.versions import created_at, tags_of, versions
+
+    champion = versions(NAME)[ALIAS]
+    trained_at = tags_of(NAME, champion).get(TRAINED_AT) or created_at(NAME, champion).isoformat(timespec="seconds")
+    tags = provenance | {TRAINED_AT: trained_at, "joined": ", ".join(joined), "joined_version": str(champion)}
+    return Made(
+        version=register_joined(model, joined, samples, tags),
+        reason=f"{', '.join(joined)} joined version {champion}",
+        model=model,
+        joined=tuple(joined),
+    )
+
+
+def _loaded(version: int | None) -> "tuple[VectorModel | None, list[str]]":
+    """A champion, or why it cannot be compared with: one of an older release may have another form."""
+    from perf_assets.registry.vector import load_vector
+
+    if version is None:
+        return None, []
+    try:
+        return load_vector(version), []
+    except (UnreadableFileError, KeyError) as error:
+        return None, [f"the champion, version {version}, cannot be compared with ({error})"]
+
+
+def _joined(new: "VectorModel", old: "VectorModel | None") -> list[str]:
+    """Machines that joined since the champion, with the error of their shots."""
+    found = []
+    for machine, heads in new.heads.items():
+        head = heads["configuration"]
+        if old is None or _shots(old, machine) != head.shots_count:
+            found.append(
+                f"{machine} joined with {head.shots_count} runs (log error of shots left out {head.spread:.2f})"
+            )
+    return found
