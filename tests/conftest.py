@@ -1,4 +1,10 @@
-"""What tests of several packages share."""
+"""What tests of several packages share.
+
+Needs a test trained models? `trained_once` is a small fleet (quartz, ruby, lassen; 40 configurations per machine)
+that was landed, ingested and trained by one worker for all: look at it as it is, or change a copy
+(`tests.trained_site.copy_of`, a second of work). `fleet` and `trained` are a made-up fleet without files, with its
+source model. tests/README.md has the rest.
+"""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +21,10 @@ from tests.postgres import Server, running_server
 if TYPE_CHECKING:
     from perf_assets.features.paired import PairedSamples
     from perf_assets.models.source_training import TrainedSource
+    from tests.installation import Installation
 
+# Nobody waits half a minute for what a sensor may see in five seconds.
+os.environ.setdefault("PERF_ASSETS_SENSOR_SECONDS", "5")
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
@@ -48,6 +57,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real measurements are not at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
     return folder
+
+
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> "Installation":
+    """A small fleet on disk with source models, the same one for all workers: copy it to change it."""
+    from tests.trained_site import made_once
+
+    return made_once(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -16,14 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from perf_assets.core.tables import RUNS
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.storage.warehouse import Warehouse
 
 PROJECT = Path(__file__).resolve().parents[1]
-SCALE = 0.12
-"""Of the simulated fleet: 78 configurations a machine."""
+SCALE = 0.06
+"""Of the simulated fleet: 40 configurations per machine."""
 _Found = TypeVar("_Found")
 PROGRAM = Path(sys.executable).with_name("perf-assets")
 
@@ -155,9 +157,9 @@ def start_up(installation: Installation, ports: tuple[int, int] = (0, 0), told: 
 
 
 @contextmanager
-def running(installation: Installation) -> Iterator[Up]:
+def running(installation: Installation, told: IO[str] | None = None) -> Iterator[Up]:
     """Start `perf-assets up` and stop it."""
-    up = start_up(installation)
+    up = start_up(installation, told=told)
     try:
         yield up
     finally:
@@ -166,14 +168,22 @@ def running(installation: Installation) -> Iterator[Up]:
             up.process.wait(60)
 
 
+def rows(installation: Installation, machine: str) -> int:
+    """Runs of a machine in the warehouse."""
+    if not installation.lake.warehouse.is_file():
+        return 0
+    counted = Warehouse(installation.lake).frame(f"SELECT count(*) AS n FROM {RUNS.name} WHERE machine = ?", [machine])
+    return int(counted["n"].iloc[0])
+
+
 def wait_for(condition: Callable[[], _Found | None], what: str, seconds: float) -> _Found:
-    """Ask every other second until there is an answer."""
+    """Ask twice per second until there is an answer."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = condition()
         if found:
             return found
-        time.sleep(2)
+        time.sleep(0.5)
     raise AssertionError(f"{what}: not within {seconds:.0f} s")
 
 
@@ -197,7 +207,7 @@ def train_quickly(installation: Installation) -> None:
         env=installation.environment(),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

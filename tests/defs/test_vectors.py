@@ -1,4 +1,4 @@
-"""From landed files of a small simulated fleet to the registered vector model and its scores, through the assets."""
+"""From ingested machines of a small simulated fleet to the registered vector model and its scores, through the assets."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.defs.vectors import VECTOR
-from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.models import vector_blend, vector_evaluation
 from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
 from perf_assets.registry.versions import load
@@ -19,16 +18,19 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from tests.defs.test_training import metadata, run
+from tests.docs.newbox import copy_lake
+from tests.installation import Installation, bundles_of
+from tests.trained_site import MACHINES
 
-FLEET = ("lassen", "quartz", "ruby")
 SMALL = VaeDnnSettings(8, 16, 16, 1, 2, 2, 3, 3)
 FEW = ("vae_dnn", "random_forest")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
+def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path: Path) -> None:
     lake = Lake(tmp_path)
+    copy_lake(trained_once.lake.root, lake.root)
     with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
         patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
         patch.setenv("PERF_ASSETS_THREADS", "1")
@@ -39,17 +41,14 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
         assert usual is not None
         fewer = (1, (*FEW, "majority", "best"), ("sample",), *usual[3:])
         patch.setattr(vector_evaluation.evaluate_vectors, "__defaults__", fewer)
-        for bundle in fleet_bundles(0.12, 0, list(FLEET)):
-            land(lake, bundle.facts, bundle.name, bundle.write)
-        instance.add_dynamic_partitions("machines", list(FLEET))
-        run(instance, lake, "ingest_machine", FLEET)
+        instance.add_dynamic_partitions("machines", list(MACHINES))
         run(instance, lake, "train_vector_job")
         run(instance, lake, "score_vectors_job")
         shown = metadata(instance, VECTOR)
         assert shown["mlflow_uri"] == "models:/perf-relative-vector/1"
         assert shown["is_simulated"] == "true"
         served = load("perf-relative-vector", "champion")
-        assert set(served.predict(served.input_example)["machine"]) == set(FLEET)
+        assert set(served.predict(served.input_example)["machine"]) == set(MACHINES)
         a_machine_joins(instance, lake)
     scores = stored(lake, VECTOR_SCORES, "")
     assert set(scores["protocol"]) == {"sample"}
@@ -61,8 +60,9 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
 
 
 def a_machine_joins(instance: dg.DagsterInstance, lake: Lake) -> None:
-    for bundle in fleet_bundles(0.12, 0, ["dane"]):
-        land(lake, bundle.facts, bundle.name, bundle.write)
+    for part in bundles_of("dane"):
+        for bundle in part:
+            land(lake, bundle.facts, bundle.name, bundle.write)
     instance.add_dynamic_partitions("machines", ["dane"])
     run(instance, lake, "ingest_machine", ("dane",))
     # Runs leave Dagster with state storage of an instance that may be gone by now.
@@ -78,7 +78,7 @@ def a_machine_joins(instance: dg.DagsterInstance, lake: Lake) -> None:
     assert str(shown["weights_of_known_machines"]).count("ruby") == 2
     served = load("perf-relative-vector", "champion")
     answers = served.predict(served.input_example, params={"relative_to": "dane"})
-    assert set(answers["machine"]) == {*FLEET, "dane"}
+    assert set(answers["machine"]) == {*MACHINES, "dane"}
     assert (answers.loc[answers["machine"] == "dane", "relative_time"] == 1.0).all()
     with pytest.raises(BadInputError, match="runs on 'dane' are not known to this model, only those on lassen, quartz"):
         served.predict(served.input_example.assign(source_machine="dane"))
