@@ -4,8 +4,9 @@ PYTHON ?= $(firstword $(shell command -v python3.11 python3) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# Skipped tests are named at the end.
-PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup -rs
+# Skipped tests are named at the end. What was compiled is kept for the next process (hundreds are started), and each has
+# one thread: two workers are two cores.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup -rs
 
 .PHONY: setup demo up test test-quick test-all lint bench chaos fuzz docs clean
 

@@ -101,10 +101,31 @@ def run_command(
     arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 600.0
 ) -> "subprocess.CompletedProcess[str]":
     """Run `perf-assets` in a process of its own, without the seconds that it takes to load."""
-    asked = {"arguments": arguments, "environment": dict(environment), "folder": str(folder), "seconds": seconds}
-    found = _command_server().ask(asked)
-    assert found["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {found['errors'][-2000:]}"
-    return subprocess.CompletedProcess([str(PROGRAM), *arguments], found["code"], found["output"], found["errors"])
+    return _run(None, arguments, environment, folder, seconds)
+
+
+def run_script(
+    script: Path, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 600.0
+) -> "subprocess.CompletedProcess[str]":
+    """Run a Python script in a process of its own that has loaded already what takes long to load."""
+    return _run(script, arguments, environment, folder, seconds)
+
+
+def _run(
+    script: Path | None, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float
+) -> "subprocess.CompletedProcess[str]":
+    asked = {
+        "script": None if script is None else str(script),
+        "arguments": [str(argument) for argument in arguments],
+        "environment": dict(environment),
+        "folder": str(folder),
+        "seconds": seconds,
+    }
+    done = _command_server().ask(asked)
+    assert done["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {done['errors'][-2000:]}"
+    return subprocess.CompletedProcess(
+        [str(script or PROGRAM), *asked["arguments"]], done["code"], done["output"], done["errors"]
+    )
 
 
 def install(root: Path) -> Installation:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.installation import Installation, Up, install, start_up
+from tests.integration.joining import Joined, join
 from tests.processes import ended
 from tests.trained_site import copy_of
 
@@ -49,3 +50,9 @@ def live(trained: Installation) -> Iterator[Up]:
     started = start_up(trained)
     yield started
     ended(started, signal.SIGINT)
+
+
+@pytest.fixture(scope="session")
+def joined(live: Up, trained: Installation, tmp_path_factory: pytest.TempPathFactory) -> Joined:
+    """A machine went through the whole pipeline by itself."""
+    return join(live, trained, tmp_path_factory.mktemp("joined"))
