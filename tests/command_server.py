@@ -1,8 +1,8 @@
 """Runs `perf-assets` commands and Python scripts, each in a process of its own, forked from this one.
 
-It has loaded everything: a command takes seconds to load and less to run. Reads from its standard input a JSON object on
-each line (script or none, arguments, environment, folder, time limit) and answers with exit code, output and errors; no
-code where the time was over.
+It has loaded everything: a command takes seconds to load and less to run. Reads from its standard input a JSON object
+on each line (script or none, arguments, environment, folder, time limit) and answers with exit code, output and errors;
+no code where the time was over.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""From ingested machines of a small simulated fleet to the registered vector model and its scores, through the assets."""
+"""From ingested machines of a small simulated fleet to the vector model and its scores, through the assets."""
 
 from pathlib import Path
 

@@ -17,6 +17,8 @@ from perf_assets.models.source_training import TrainedSource
 from perf_assets.models.stored_samples import Questions
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
+pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
+
 
 def questions(fleet: PairedSamples, examples: Examples) -> Questions:
     return Questions(

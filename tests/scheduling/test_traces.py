@@ -15,6 +15,8 @@ from perf_assets.scheduling.swf import read_swf
 from perf_assets.scheduling.synthetic import synthetic_trace
 from perf_assets.scheduling.trace import Trace
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 PLANS = {
     "user": Planning(),
     "oracle": Planning(Estimates.ORACLE),
