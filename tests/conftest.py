@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.installation import Installation
 
 # Nobody waits half a minute for what a sensor may see in five seconds.
-os.environ.setdefault("PERF_ASSETS_SENSOR_SECONDS", "5")
+os.environ.setdefault("PERF_ASSETS_LANDING_SECONDS", "5")
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 

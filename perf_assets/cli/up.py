@@ -15,7 +15,7 @@ from perf_assets.cli.output import say
 from perf_assets.cli.services import SERVES, Service, answers, end_left_behind, free_port, stop, wait_until_ready
 from perf_assets.core.errors import BusyError
 from perf_assets.core.locks import exclusive
-from perf_assets.core.pace import sensor_seconds
+from perf_assets.core.pace import landing_seconds
 from perf_assets.core.places import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root, sqlite_file
 from perf_assets.core.postgres import is_postgres
 from perf_assets.storage.permissions import check_private_places
@@ -33,7 +33,7 @@ def command(port: int, mlflow_port: int) -> None:
     """
     home = dagster_home()
     check_private_places()
-    sensor_seconds()  # what it refuses is told here, not in a service's log
+    landing_seconds()  # what it refuses is told here, not in a service's log
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -2,7 +2,6 @@
 
 import dagster as dg
 
-from perf_assets.core.pace import sensor_seconds
 from perf_assets.defs import (
     checks,
     evaluation,
@@ -62,7 +61,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
                 "automation_sensor",
                 target=dg.AssetSelection.all(),
                 default_status=dg.DefaultSensorStatus.RUNNING,
-                minimum_interval_seconds=sensor_seconds(),
+                minimum_interval_seconds=30,
                 description="Makes again what follows from something that changed outside of a landing's own run",
             ),
         ],
