@@ -2,32 +2,25 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from perf_assets.core.postgres import Address
-from tests.installation import PROJECT
+from tests.installation import PROJECT, run_script
 from tests.postgres import Server
 
 pytestmark = pytest.mark.integration
-ROUNDS = int(os.environ.get("PERF_ASSETS_OPENING_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("PERF_ASSETS_OPENING_ROUNDS", "1"))
 """`make test-all` has 20."""
 
 
 def open_at_once(opening: str, root: Path, storages: list[str]) -> list[str]:
     """What went wrong in any of eight processes, in a round for each storage."""
     script = Path(__file__).with_name("first_openings.py")
-    done = subprocess.run(
-        [sys.executable, script, opening, root, *storages],
-        env={**os.environ, "PYTHONPATH": str(PROJECT), "TMPDIR": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=60 + 60 * len(storages),
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "TMPDIR": str(root)}
+    seconds = 60.0 + 60.0 * len(storages)
+    done = run_script(script, [opening, str(root), *storages], environment, root, seconds)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
 
