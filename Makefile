@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 # Skipped tests are named at the end. What was compiled is kept for the next process (hundreds are started), and each has
 # one thread: two workers are two cores.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup -rs
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup --no-loadscope-reorder -rs
 
-.PHONY: setup demo up test test-quick test-all lint bench chaos fuzz docs clean
+.PHONY: setup demo up test suite test-quick test-all lint bench chaos fuzz docs clean
 
 setup: $(STAMP)
 
@@ -24,7 +24,11 @@ demo: setup
 up: setup
 	$(BIN)/perf-assets up
 
-test: setup lint
+# Linters beside the tests: these do not always have something for both cores.
+test: setup
+	+$(MAKE) --no-print-directory -j 2 lint suite
+
+suite: setup
 	$(PYTEST) --durations=20
 
 # At every save: no services, no databases, nothing that trains for long.

@@ -27,6 +27,22 @@ if TYPE_CHECKING:
 os.environ.setdefault("PERF_ASSETS_LANDING_SECONDS", "5")
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
+_LONGEST_FIRST = ("live", "services", "training", "documentation", "profiles", "postgres", "scheduling", "serving")
+"""Groups of tests; one that began last would run alone in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones first, so that all workers have something to do until the end."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    if group is not None and group.args[0] in _LONGEST_FIRST:
+        return _LONGEST_FIRST.index(group.args[0])
+    is_long = any(item.get_closest_marker(name) for name in ("integration", "slow"))
+    return len(_LONGEST_FIRST) + (not is_long)
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
