@@ -152,6 +152,16 @@ class Up:
         )
         return list(self.ask(question, job=job)["runsOrError"]["results"])
 
+    def stop_sensor(self, name: str) -> None:
+        """As a person does it on the page; it stays stopped at the next start."""
+        sensors = self.ask(
+            '{ sensorsOrError(repositorySelector: {repositoryName: "__repository__", '
+            'repositoryLocationName: "perf_assets.definitions"}) { ... on Sensors { results { name id } } } }'
+        )["sensorsOrError"]["results"]
+        wanted = next(sensor["id"] for sensor in sensors if sensor["name"] == name)
+        stopped = self.ask("mutation ($id: String) { stopSensor(id: $id) { __typename } }", id=wanted)
+        assert stopped["stopSensor"]["__typename"] == "StopSensorMutationResult", stopped
+
     def ask(self, question: str, **variables: str) -> dict[str, Any]:
         """What the webserver answers to a GraphQL question."""
         body = json.dumps({"query": question, "variables": variables}).encode()

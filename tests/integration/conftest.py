@@ -34,6 +34,8 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """`perf-assets up` on a home and a lake without models, one for all tests of the group `services`."""
     made = install(tmp_path_factory.mktemp("services"))
     started = Services(made, start_up(made))
+    # What it would make of each landing in runs of its own is no subject of these tests.
+    started.up.stop_sensor("automation_sensor")
     yield started
     ended(started.up, signal.SIGTERM)
 
