@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -22,7 +23,7 @@ from perf_assets.defs.fleet import FLEET_PAGE
 from perf_assets.defs.models import WITH_AMM
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets import ADAPTED
-from perf_assets.models import transfer_matrix
+from perf_assets.models import attention, transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -56,6 +57,7 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.setattr(transfer_matrix, "SHOTS", (0, 5))
+        patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
         land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
         instance.add_dynamic_partitions("machines", [TARGET])
         run(instance, lake, "ingest_machine", (TARGET,))

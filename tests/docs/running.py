@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
-from perf_assets.models import adapted, experiments, transfer_matrix, vector_blend, vector_evaluation
+from perf_assets.models import adapted, attention, experiments, transfer_matrix, vector_blend, vector_evaluation
 from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
 from tests.docs.pages import PROJECT, Command
 
@@ -38,6 +39,7 @@ def with_little_work(patch: pytest.MonkeyPatch) -> None:
     fewer = (1, (*few, "majority", "best"), ("sample",), *usual[3:])
     patch.setattr(vector_evaluation.evaluate_vectors, "__defaults__", fewer)
     patch.setattr(transfer_matrix, "SHOTS", (0, 5))
+    patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
     some = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
     patch.setattr(experiments, "EXPERIMENTS", {"loao": some, "lomo": some})
     patch.setattr(experiments, "_PICTURED", ("raw",))
