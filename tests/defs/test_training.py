@@ -5,7 +5,6 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -16,14 +15,14 @@ from dagster._core.storage.defs_state.base import set_defs_state_storage
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import BundleFacts
-from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
-from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
+from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.fleet import FLEET_PAGE
-from perf_assets.defs.models import WITH_AMM
+from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.targets import ADAPTED
-from perf_assets.models import attention, transfer_matrix
+from perf_assets.defs.sources.assets import WITH_AMM
+from perf_assets.defs.targets.assets import ADAPTED
+from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -57,7 +56,6 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.setattr(transfer_matrix, "SHOTS", (0, 5))
-        patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
         land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
         instance.add_dynamic_partitions("machines", [TARGET])
         run(instance, lake, "ingest_machine", (TARGET,))

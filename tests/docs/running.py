@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.request
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import click
@@ -19,8 +18,12 @@ from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
-from perf_assets.models import adapted, attention, experiments, transfer_matrix, vector_blend, vector_evaluation
-from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.models.source import experiments
+from perf_assets.models.target import matrix as transfer_matrix
+from perf_assets.models.target import model as adapted
+from perf_assets.models.vectors import blend as vector_blend
+from perf_assets.models.vectors import evaluation as vector_evaluation
+from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
 from tests.docs.pages import PROJECT, Command
 
 ONCE = ("perf-assets vectors", "perf-assets evaluate")
@@ -39,7 +42,6 @@ def with_little_work(patch: pytest.MonkeyPatch) -> None:
     fewer = (1, (*few, "majority", "best"), ("sample",), *usual[3:])
     patch.setattr(vector_evaluation.evaluate_vectors, "__defaults__", fewer)
     patch.setattr(transfer_matrix, "SHOTS", (0, 5))
-    patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
     some = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
     patch.setattr(experiments, "EXPERIMENTS", {"loao": some, "lomo": some})
     patch.setattr(experiments, "_PICTURED", ("raw",))
