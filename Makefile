@@ -4,10 +4,11 @@ PYTHON ?= $(firstword $(shell command -v python3.11 python3) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# Skipped tests are named at the end.
-PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup -rs
+# Skipped tests are named at the end. What was compiled is kept for the next process (hundreds are started), and each has
+# one thread: two workers are two cores.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup --no-loadscope-reorder -rs
 
-.PHONY: help setup demo up test test-quick test-all lint bench chaos fuzz docs clean
+.PHONY: help setup demo up test suite test-quick test-all lint bench chaos fuzz docs clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
@@ -26,7 +27,11 @@ demo: setup ## simulate a fleet and run the whole pipeline on it
 up: setup ## open the Dagster and MLflow pages
 	$(BIN)/perf-assets up
 
-test: setup lint ## linters, type checker, all tests
+# Linters beside the tests: these do not always have something for both cores.
+test: setup ## linters, type checker, all tests
+	+$(MAKE) --no-print-directory -j 2 lint suite
+
+suite: setup
 	$(PYTEST) --durations=20
 
 # At every save: no services, no databases, nothing that trains for long.

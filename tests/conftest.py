@@ -1,4 +1,10 @@
-"""What tests of several packages share."""
+"""What tests of several packages share.
+
+Needs a test trained models? `trained_once` is a small fleet (quartz, ruby, lassen; 40 configurations per machine)
+that was landed, ingested and trained by one worker for all: look at it as it is, or change a copy
+(`tests.trained_site.copy_of`, a second of work). `fleet` and `trained` are a made-up fleet without files, with its
+source model. tests/README.md has the rest.
+"""
 
 import os
 from collections.abc import Iterator
@@ -15,8 +21,27 @@ from tests.postgres import Server, running_server
 if TYPE_CHECKING:
     from perf_assets.features.samples import PairedSamples
     from perf_assets.models.source.training import TrainedSource
+    from tests.installation import Installation
 
+# Nobody waits half a minute for what a sensor may see in five seconds.
+os.environ.setdefault("PERF_ASSETS_LANDING_SECONDS", "5")
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+
+_LONGEST_FIRST = ("live", "services", "training", "documentation", "profiles", "postgres", "scheduling", "serving")
+"""Groups of tests; one that began last would run alone in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones first, so that all workers have something to do until the end."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    if group is not None and group.args[0] in _LONGEST_FIRST:
+        return _LONGEST_FIRST.index(group.args[0])
+    is_long = any(item.get_closest_marker(name) for name in ("integration", "slow"))
+    return len(_LONGEST_FIRST) + (not is_long)
 
 
 @pytest.fixture
@@ -54,6 +79,14 @@ def shared_data() -> Path:
 def own_data() -> Path:
     """Real measurements that the repository has, laid out like the shared ones."""
     return Path(__file__).with_name("data")
+
+
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> "Installation":
+    """A small fleet on disk with source models, the same one for all workers: copy it to change it."""
+    from tests.trained_site import made_once
+
+    return made_once(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -16,14 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from perf_assets.core.tables.landing import RUNS
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.storage.warehouse import Warehouse
 
 PROJECT = Path(__file__).resolve().parents[1]
-SCALE = 0.12
-"""Of the simulated fleet: 78 configurations a machine."""
+SCALE = 0.06
+"""Of the simulated fleet: 40 configurations per machine."""
 _Found = TypeVar("_Found")
 PROGRAM = Path(sys.executable).with_name("perf-assets")
 
@@ -99,10 +101,31 @@ def run_command(
     arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 600.0
 ) -> "subprocess.CompletedProcess[str]":
     """Run `perf-assets` in a process of its own, without the seconds that it takes to load."""
-    asked = {"arguments": arguments, "environment": dict(environment), "folder": str(folder), "seconds": seconds}
-    found = _command_server().ask(asked)
-    assert found["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {found['errors'][-2000:]}"
-    return subprocess.CompletedProcess([str(PROGRAM), *arguments], found["code"], found["output"], found["errors"])
+    return _run(None, arguments, environment, folder, seconds)
+
+
+def run_script(
+    script: Path, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float = 600.0
+) -> "subprocess.CompletedProcess[str]":
+    """Run a Python script in a process of its own that has loaded already what takes long to load."""
+    return _run(script, arguments, environment, folder, seconds)
+
+
+def _run(
+    script: Path | None, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float
+) -> "subprocess.CompletedProcess[str]":
+    asked = {
+        "script": None if script is None else str(script),
+        "arguments": [str(argument) for argument in arguments],
+        "environment": dict(environment),
+        "folder": str(folder),
+        "seconds": seconds,
+    }
+    done = _command_server().ask(asked)
+    assert done["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {done['errors'][-2000:]}"
+    return subprocess.CompletedProcess(
+        [str(script or PROGRAM), *asked["arguments"]], done["code"], done["output"], done["errors"]
+    )
 
 
 def install(root: Path) -> Installation:
@@ -128,6 +151,16 @@ class Up:
             "{ ... on Runs { results { runId status tags { key value } } } } }"
         )
         return list(self.ask(question, job=job)["runsOrError"]["results"])
+
+    def stop_sensor(self, name: str) -> None:
+        """As a person does it on the page; it stays stopped at the next start."""
+        sensors = self.ask(
+            '{ sensorsOrError(repositorySelector: {repositoryName: "__repository__", '
+            'repositoryLocationName: "perf_assets.definitions"}) { ... on Sensors { results { name id } } } }'
+        )["sensorsOrError"]["results"]
+        wanted = next(sensor["id"] for sensor in sensors if sensor["name"] == name)
+        stopped = self.ask("mutation ($id: String) { stopSensor(id: $id) { __typename } }", id=wanted)
+        assert stopped["stopSensor"]["__typename"] == "StopSensorMutationResult", stopped
 
     def ask(self, question: str, **variables: str) -> dict[str, Any]:
         """What the webserver answers to a GraphQL question."""
@@ -155,9 +188,9 @@ def start_up(installation: Installation, ports: tuple[int, int] = (0, 0), told: 
 
 
 @contextmanager
-def running(installation: Installation) -> Iterator[Up]:
+def running(installation: Installation, told: IO[str] | None = None) -> Iterator[Up]:
     """Start `perf-assets up` and stop it."""
-    up = start_up(installation)
+    up = start_up(installation, told=told)
     try:
         yield up
     finally:
@@ -166,14 +199,22 @@ def running(installation: Installation) -> Iterator[Up]:
             up.process.wait(60)
 
 
+def rows(installation: Installation, machine: str) -> int:
+    """Runs of a machine in the warehouse."""
+    if not installation.lake.warehouse.is_file():
+        return 0
+    counted = Warehouse(installation.lake).frame(f"SELECT count(*) AS n FROM {RUNS.name} WHERE machine = ?", [machine])
+    return int(counted["n"].iloc[0])
+
+
 def wait_for(condition: Callable[[], _Found | None], what: str, seconds: float) -> _Found:
-    """Ask every other second until there is an answer."""
+    """Ask twice per second until there is an answer."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = condition()
         if found:
             return found
-        time.sleep(2)
+        time.sleep(0.5)
     raise AssertionError(f"{what}: not within {seconds:.0f} s")
 
 
@@ -197,7 +238,7 @@ def train_quickly(installation: Installation) -> None:
         env=installation.environment(),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,23 +1,25 @@
 """The processes below a running `perf-assets up`."""
 
+import os
+import signal
+
 import psutil
 
 from tests.installation import Up
 
 
+def ended(up: Up, number: signal.Signals) -> None:
+    """End it by a signal: with exit code 0, and without leaving a process behind."""
+    family = psutil.Process(up.process.pid).children(recursive=True)
+    assert len(family) >= 3
+    os.kill(up.process.pid, number)
+    assert up.process.wait(60) == 0
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert alive == []
+
+
 def service(up: Up, program: str) -> psutil.Process | None:
     return next((child for child in children(up.process.pid) if program in command(child)), None)
-
-
-def worker(up: Up) -> psutil.Process | None:
-    return next(iter(workers(up)), None)
-
-
-def workers(up: Up) -> list[psutil.Process]:
-    """Processes of runs: children of a code server of the daemon."""
-    daemon = service(up, "dagster-daemon")
-    servers = children(daemon.pid) if daemon else []
-    return [child for server in servers for child in children(server.pid) if "spawn_main" in command(child)]
 
 
 def children(pid: int) -> list[psutil.Process]:

@@ -109,6 +109,7 @@ def loaded_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_loading_the_definitions_is_light() -> None:
     loaded = loaded_after("import perf_assets.definitions")
     assert "dagster" in loaded
@@ -120,6 +121,7 @@ def test_the_command_line_answers_without_loading_anything() -> None:
     assert loaded.isdisjoint([*HEAVY, "dagster", "duckdb", "pandas", "pyarrow", "numpy", "pydantic", "rich"])
 
 
+@pytest.mark.slow
 def test_predictions_in_python_need_no_dagster() -> None:
     assert loaded_after("from perf_assets.api import open_lake").isdisjoint([*HEAVY, "dagster", "pandas"])
     everything = "; ".join(
@@ -133,6 +135,7 @@ def test_the_entry_point_stays_small() -> None:
     assert len((PACKAGE / "definitions.py").read_text().splitlines()) <= 15
 
 
+@pytest.mark.slow
 def test_dagster_accepts_the_definitions() -> None:
     project = PACKAGE.parent
     done = subprocess.run(

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.installation import run_script
 from tests.models.transfers import table
 
 _FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -64,15 +63,11 @@ def test_the_published_errors_are_those_of_the_published_predictions(modelx: Any
     assert {app: round(100 * mape) for app, mape in found.items()} == {"comd": 6, "cg": 9, "ft": 12, "kripke": 7}
 
 
+@pytest.mark.integration
 def test_a_quick_run_ends_with_rows_and_goals(shared_data: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    done = subprocess.run(
-        [sys.executable, _FOLDER / "modelx.py", "--quick", "--page", page],
-        env={**os.environ, "PERF_ASSETS_SHARED_DATA": str(shared_data), "PYTHONPATH": str(_FOLDER.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PERF_ASSETS_SHARED_DATA": str(shared_data), "PYTHONPATH": str(_FOLDER.parent)}
+    done = run_script(_FOLDER / "modelx.py", ["--quick", "--page", str(page)], environment, tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout.splitlines()[-1])
     assert [row["part"] for row in document["rows"]] == ["apps", "airfoil", "inputs", "power", "pairs"]

@@ -2,17 +2,17 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.installation import PROJECT
+from tests.installation import PROJECT, run_script
 
 pytestmark = pytest.mark.integration
 FOLDER = PROJECT / "benchmarks"
 SECONDS = 280
+ELSEWHERE = ("modelx",)
+"""Benchmarks whose quick mode tests/benchmarks/test_<name>.py runs, and reads more of."""
 
 
 def scripts() -> list[str]:
@@ -20,7 +20,12 @@ def scripts() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.py") if "__main__" in file.read_text())
 
 
-@pytest.mark.parametrize("name", scripts())
+def test_those_that_are_run_elsewhere_are() -> None:
+    for name in ELSEWHERE:
+        assert '"--quick"' in Path(__file__).with_name(f"test_{name}.py").read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in scripts() if name not in ELSEWHERE])
 def test_its_last_line_is_read(name: str, tmp_path: Path, shared_data: Path) -> None:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER_", "MLFLOW_"))}
     own = {
@@ -29,15 +34,7 @@ def test_its_last_line_is_read(name: str, tmp_path: Path, shared_data: Path) -> 
         "PERF_ASSETS_THREADS": "1",
         "PYTHONPATH": str(PROJECT),
     }
-    done = subprocess.run(
-        [sys.executable, FOLDER / f"{name}.py", "--quick"],
-        env={**kept, **own},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = run_script(FOLDER / f"{name}.py", ["--quick"], {**kept, **own}, tmp_path, SECONDS)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     figures = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(figures, dict)

@@ -10,6 +10,7 @@ from tests.installation import PROJECT
 from tests.postgres import MISSING
 
 
+@pytest.mark.slow
 def test_what_make_asks_for_is_understood() -> None:
     told = subprocess.run(
         ["make", "--dry-run", "--assume-old=setup", "chaos", "MINUTES=0", "SEED=7"],

@@ -37,6 +37,7 @@ def given(folder: Path, *places: str) -> list[str]:
     return [word for place in places for word in ("--dataset", place.replace("=", f"={folder}/"))]
 
 
+@pytest.mark.slow
 def test_json_has_a_row_for_each_target_and_number_of_shots(files: Path) -> None:
     places = given(files, "old=old.csv:seconds", "new=new.csv", "other=a:b.csv:time:s")
     done = run(*places, "--target", "new", "--target", "other", "--shots", "5%,12,8", "--seeds", "1", "--json")
@@ -59,6 +60,7 @@ def test_json_has_a_row_for_each_target_and_number_of_shots(files: Path) -> None
     assert "new: predicts seconds" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_page_is_written_beside_the_table(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path / "lake"))
     out = tmp_path / "page.html"

@@ -10,6 +10,8 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from tests.scheduling.traces import line, write
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 ASKED_FOR = {
     "turnaround_mean_s",
     "wait_mean_s",

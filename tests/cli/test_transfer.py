@@ -37,6 +37,7 @@ def run(command: str, files: tuple[Path, Path], *more: str) -> Result:
     return CliRunner().invoke(cli, [command, "--source", str(source), "--target", str(target), *columns, *more])
 
 
+@pytest.mark.slow
 def test_json_has_all_methods_or_reasons(files: tuple[Path, Path]) -> None:
     done = run("transfer", files, "--shots", "10%", "--seeds", "1", "--json")
     assert done.exit_code == 0, done.output

@@ -13,6 +13,8 @@ import pytest
 from dagster._core.events import EngineEventData
 from dagster._core.test_utils import create_run_for_test
 
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.pace import VARIABLE, landing_seconds
 from perf_assets.defs.ingest import sensor as landing
 from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.jobs import refresh_machine_job
@@ -285,3 +287,14 @@ def test_the_nightly_schedule_loads_a_record_that_was_never_loaded(
     lake_resource.warehouse().load_machine("quartz")
     lake_resource.warehouse().derive_machine("quartz")
     assert isinstance(nightly(instance, lake_resource), dg.SkipReason)
+
+
+def test_how_often_it_looks_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE)
+    assert landing_seconds() == 30
+    monkeypatch.setenv(VARIABLE, "7")
+    assert landing_seconds() == 7
+    for wrong in ("0", "-1", "1.5", "soon", "\u0663"):
+        monkeypatch.setenv(VARIABLE, wrong)
+        with pytest.raises(BadInputError, match=f"{VARIABLE} is .*give a whole number of seconds"):
+            landing_seconds()

@@ -18,6 +18,8 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored
 from tests.scheduling.traces import line, write
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 
 def test_a_trace_becomes_a_table_and_pictures(
     lake: Lake,

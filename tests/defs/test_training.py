@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import dagster as dg
 import pytest
@@ -23,8 +22,6 @@ from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
-from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.models.source import training as source_training
 from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
@@ -33,10 +30,13 @@ from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import COLLECTED_AT
 from tests.docs.newbox import copy_lake
+from tests.installation import Installation, bundles_of, land_bundles
 from tests.reports.site_checks import check_site
+from tests.trained_site import MACHINES, copy_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("training")]
-FLEET = ("lassen", "quartz", "ruby", "dane")
+TARGET = "dane"
+FLEET = (*MACHINES, TARGET)
 
 
 @dataclass(frozen=True)
@@ -48,27 +48,19 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def once() -> Iterator[Site]:
-    """A fleet with all models, made once; not to be changed."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        TemporaryDirectory() as folder,
-        dg.instance_for_test() as instance,
-    ):
-        lake = Lake(Path(folder))
+def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The trained fleet and a machine that joined it, with all models, made once; not to be changed."""
+    copied = copy_of(trained_once, tmp_path_factory.mktemp("training") / "site")
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.from_config(str(copied.home)) as instance:
+        lake = copied.lake
         _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost",))
-        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
         patch.setattr(transfer_matrix, "SHOTS", (0, 5))
-        for bundle in fleet_bundles(0.12, 0, list(FLEET)):
-            land(lake, bundle.facts, bundle.name, bundle.write)
-        instance.add_dynamic_partitions("machines", list(FLEET))
-        run(instance, lake, "ingest_machine", FLEET)
-        run(instance, lake, "train_amm_encoder_job")
-        run(instance, lake, "describe_machine_job", FLEET)
-        run(instance, lake, "train_source_job")
-        run(instance, lake, "adapt_machine_job", ("dane",), {"score_machine": {"config": {"seeds": 1}}})
+        land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
+        instance.add_dynamic_partitions("machines", [TARGET])
+        run(instance, lake, "ingest_machine", (TARGET,))
+        run(instance, lake, "describe_machine_job", (TARGET,))
+        run(instance, lake, "adapt_machine_job", (TARGET,), {"score_machine": {"config": {"seeds": 1}}})
         yield Site(lake, instance)
 
 

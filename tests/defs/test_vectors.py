@@ -16,28 +16,30 @@ from perf_assets.defs.build import build_definitions
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.vector_checks import check_vector_model
 from perf_assets.defs.vectors.assets import VECTOR
-from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.workflows.vectors import state
 from tests.defs.test_training import metadata, run
+from tests.docs.newbox import copy_lake
+from tests.installation import Installation, bundles_of
+from tests.trained_site import MACHINES
 
-FLEET = ("lassen", "quartz", "ruby")
 QUICK = VectorSettings.quick().model_dump()
 NAME = "perf-relative-vector"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
+def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path: Path) -> None:
     lake = Lake(tmp_path)
+    copy_lake(trained_once.lake.root, lake.root)
     with pytest.MonkeyPatch.context() as patch, dg.instance_for_test() as instance:
         patch.setenv("PERF_ASSETS_LAKE", str(lake.root))
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        land_and_ingest(instance, lake, *FLEET)
+        instance.add_dynamic_partitions("machines", list(MACHINES))
         run(instance, lake, "train_vector_job")
         assert instance.get_latest_materialization_event(dg.AssetKey(VECTOR)) is None, "nothing to follow yet"
         trained = {"train_vector_model": {"config": {"retrain": True, **QUICK}}}
@@ -48,7 +50,7 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
         assert shown["mlflow_uri"] == "models:/perf-relative-vector/1"
         assert shown["is_simulated"] == "true"
         served = load(NAME, "champion")
-        assert set(served.predict(served.input_example)["machine"]) == set(FLEET)
+        assert set(served.predict(served.input_example)["machine"]) == set(MACHINES)
         a_landed_machine_joins_by_itself(instance, lake)
         a_machine_joins_by_command(instance)
         the_next_training_is_judged_beside_the_champion(instance, lake, trained)
@@ -61,11 +63,12 @@ def test_from_landed_files_to_vectors(tmp_path: Path) -> None:
     assert (lake.reports / "vectors.html").read_text().count("<figure>") == 7
 
 
-def land_and_ingest(instance: dg.DagsterInstance, lake: Lake, *machines: str) -> None:
-    for bundle in fleet_bundles(0.12, 0, list(machines)):
-        land(lake, bundle.facts, bundle.name, bundle.write)
-    instance.add_dynamic_partitions("machines", list(machines))
-    run(instance, lake, "ingest_machine", machines)
+def land_and_ingest(instance: dg.DagsterInstance, lake: Lake, machine: str) -> None:
+    for part in bundles_of(machine):
+        for bundle in part:
+            land(lake, bundle.facts, bundle.name, bundle.write)
+    instance.add_dynamic_partitions("machines", [machine])
+    run(instance, lake, "ingest_machine", (machine,))
 
 
 def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -> None:
@@ -85,7 +88,7 @@ def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -
     assert verdicts["champion_log_rmse"].iloc[-1] == pytest.approx(verdicts["log_rmse"].iloc[-1])
     served = load(NAME, "champion")
     answers = served.predict(served.input_example, params={"relative_to": "dane"})
-    assert set(answers["machine"]) == {*FLEET, "dane"}
+    assert set(answers["machine"]) == {*MACHINES, "dane"}
     assert (answers.loc[answers["machine"] == "dane", "relative_time"] == 1.0).all()
     with pytest.raises(BadInputError, match="runs on 'dane' are not known to this model, only those on lassen, quartz"):
         served.predict(served.input_example.assign(source_machine="dane"))
@@ -112,7 +115,7 @@ def the_next_training_is_judged_beside_the_champion(
     run(instance, lake, "train_vector_job", steps=trained)
     last = stored(lake, VECTOR_VERDICTS, "").iloc[-1]
     assert (last["version"], last["champion_version"]) == (4, 3)
-    assert set(last["machines"].split(", ")) == {*FLEET, "dane"}
+    assert set(last["machines"].split(", ")) == {*MACHINES, "dane"}
     assert last["champion_log_rmse"] > 0, "both have held out the same samples"
     if versions(NAME)["champion"] != 4:
         promote(NAME, 4)

@@ -67,11 +67,10 @@ def swept_bytes(kernel: Kernel, edge: float) -> float:
     return 8 * words * kernel.inner(edge)
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_what_the_loops_sweep_is_what_the_suite_reports(kernel: Kernel) -> None:
+@pytest.mark.parametrize("name", sorted(KERNELS.keys() - TOUCHED_MANY_TIMES))
+def test_what_the_loops_sweep_is_what_the_suite_reports(name: str) -> None:
     """Traits and facts come from different sources and must agree on the bytes that a repetition moves."""
-    if kernel.name in TOUCHED_MANY_TIMES:
-        pytest.skip("reported bytes count each matrix once")
+    kernel = KERNELS[name]
     edge = kernel.edge_of_request(4_000_000)
     reported = kernel.bytes_read(edge) + kernel.bytes_written(edge) + 2 * kernel.bytes_atomic(edge)
     if reported < 1000:

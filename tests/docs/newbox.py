@@ -91,7 +91,7 @@ def _per_rank(row: Mapping[str, str | float]) -> dict[str, str | float]:
 
 def copy_lake(lake: Path, copy: Path) -> None:
     """A lake of its own with the registered models, wherever MLflow has noted where they are."""
-    shutil.copytree(lake, copy, ignore=shutil.ignore_patterns("locks"))
+    shutil.copytree(lake, copy, ignore=shutil.ignore_patterns("locks"), dirs_exist_ok=True)
     with sqlite3.connect(copy / "mlflow" / "mlflow.db") as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:

@@ -1,17 +1,16 @@
 """The real command line on a home and a lake of its own."""
 
-import os
-import shutil
+import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from perf_assets.infra.locks import exclusive
-from tests.docs.newbox import copy_lake
-from tests.installation import Installation, Up, bundles_of, install, land_bundles, running, train_quickly
-
-TRAINING_SECONDS = 600.0
+from tests.installation import Installation, Up, install, start_up
+from tests.integration.joining import Joined, join
+from tests.processes import ended
+from tests.trained_site import copy_of
 
 
 @pytest.fixture
@@ -19,41 +18,43 @@ def installation(tmp_path: Path) -> Installation:
     return install(tmp_path / "installation")
 
 
-@pytest.fixture
-def up(installation: Installation) -> Iterator[Up]:
-    with running(installation) as started:
-        yield started
+@dataclass
+class Services:
+    """A running `perf-assets up`, which a test may kill and start again; each test lands machines of its own."""
+
+    installation: Installation
+    up: Up
+
+    def start_again(self) -> None:
+        self.up = start_up(self.installation)
 
 
 @pytest.fixture(scope="session")
-def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """A small fleet with source models, as a site has it that runs for a while; all workers have the same: copy it."""
-    own = tmp_path_factory.getbasetemp()
-    common = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    made = Installation(common / "trained")
-    with exclusive(common / "trained.lock", "training of the small fleet", TRAINING_SECONDS):
-        if not (made.root / "is_ready").exists():
-            shutil.rmtree(made.root, ignore_errors=True)
-            install(made.root)
-            for machine in ("quartz", "ruby", "lassen"):
-                land_bundles(made, (bundle for part in bundles_of(machine) for bundle in part))
-            made.json("ingest")
-            train_quickly(made)
-            (made.root / "is_ready").touch()
-    return made
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """`perf-assets up` on a home and a lake without models, one for all tests of the group `services`."""
+    made = install(tmp_path_factory.mktemp("services"))
+    started = Services(made, start_up(made))
+    # What it would make of each landing in runs of its own is no subject of these tests.
+    started.up.stop_sensor("automation_sensor")
+    yield started
+    ended(started.up, signal.SIGTERM)
 
 
 @pytest.fixture(scope="session")
 def trained(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """A copy of it, which tests of running services change."""
-    made = Installation(tmp_path_factory.mktemp("live"))
-    copy_lake(trained_once.lake.root, made.lake.root)
-    shutil.copytree(trained_once.home, made.home)
-    return made
+    """A copy of the trained fleet, which tests of running services change."""
+    return copy_of(trained_once, tmp_path_factory.mktemp("live") / "site")
 
 
 @pytest.fixture(scope="session")
 def live(trained: Installation) -> Iterator[Up]:
-    """`perf-assets up` on the copy."""
-    with running(trained) as started:
-        yield started
+    """`perf-assets up` on the copy, one for all tests of the group `live`."""
+    started = start_up(trained)
+    yield started
+    ended(started, signal.SIGINT)
+
+
+@pytest.fixture(scope="session")
+def joined(live: Up, trained: Installation, tmp_path_factory: pytest.TempPathFactory) -> Joined:
+    """A machine went through the whole pipeline by itself."""
+    return join(live, trained, tmp_path_factory.mktemp("joined"))

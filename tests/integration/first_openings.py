@@ -38,7 +38,7 @@ OPENINGS: dict[str, Callable[[], None]] = {"home": open_home, "registry": open_r
 
 
 def _in_process(opening: str, start: "multiprocessing.synchronize.Barrier", told: Path) -> None:
-    start.wait(60)
+    start.wait(200)
     try:
         OPENINGS[opening]()
     except BaseException:
@@ -65,7 +65,7 @@ def one_round(opening: str, root: Path, storage: str) -> list[str]:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(200)
     for process in processes:
         process.kill()
     return [

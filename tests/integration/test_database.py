@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import dagster as dg
@@ -215,13 +214,17 @@ def _live_through_a_loss(postgres: Server, installation: Installation) -> None:
     def ingested() -> int:
         return len(MachineRecord(installation.lake.record, "quartz").ledger())
 
-    with running(installation) as up:
+    told = installation.root / "told"
+    with told.open("w") as file, running(installation, file) as up:
         land_perf_stat(installation.lake, "quartz", "b1", 12345)
         wait_for(lambda: ingested() == 1, "the first bundle in the record", 180)
         assert "on another host" in one_line(other.run("up", "--port", "0", "--mlflow-port", "0"))
         assert "stop it first" in one_line(installation.run("database", "sqlite"))
+        daemon = installation.home / "service_logs" / "dagster-daemon.log"
+        before = len(daemon.read_text())
         postgres.stop()
-        time.sleep(20)
+        wait_for(lambda: "What runs goes on when it is back" in told.read_text(), "that up tells of the loss", 60)
+        wait_for(lambda: "onnection" in daemon.read_text()[before:], "that the daemon feels the loss", 60)
         postgres.start()
         land_perf_stat(installation.lake, "quartz", "b2", 54321)
         wait_for(lambda: ingested() == 2, "the second bundle in the record", 300)

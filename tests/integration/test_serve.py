@@ -22,7 +22,7 @@ from perf_assets.storage.lake import Lake
 from tests.installation import PROGRAM
 from tests.serving.conftest import MACHINE, NAME, Fleet, fleet, lake
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("serving")]
 __all__ = ["fleet", "lake"]
 TOKEN = "open-sesame-and-more"
 

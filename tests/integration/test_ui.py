@@ -7,31 +7,20 @@ from pathlib import Path
 import pytest
 
 from tests.browser import chromium
-from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
+from tests.installation import Up, wait_for
+from tests.integration.joining import MACHINE, Joined
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("live")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-MACHINE = "corona"
 GROUPS = ("landing", "raw", "core", "machines", "sources", "targets", "evaluation", "reports")
 PATIENCE = 90_000
 """Milliseconds; other tests use the same two cores."""
 
 
-@pytest.fixture(scope="module")
-def adapted(live: Up, trained: Installation) -> str:
+@pytest.fixture
+def adapted(joined: Joined) -> str:
     """A machine that went through the whole pipeline."""
-    benchmark, runs = bundles_of(MACHINE)
-    land_bundles(trained, [*benchmark, *runs[:8]])
-
-    def done() -> bool:
-        mine = [
-            run for run in live.runs("refresh_machine") if {"key": "dagster/partition", "value": MACHINE} in run["tags"]
-        ]
-        assert not any(run["status"] == "FAILURE" for run in mine)
-        return any(run["status"] == "SUCCESS" for run in mine)
-
-    wait_for(done, f"the run of {MACHINE}", 300)
     return MACHINE
 
 

@@ -1,19 +1,20 @@
-"""`perf-assets up` with a real webserver, daemon, MLflow server and browser."""
+"""`perf-assets up` with a real webserver, daemon, MLflow server and browser.
 
-import os
+That it ends on SIGTERM and on SIGINT without leaving a process behind is asserted where the fixtures `services` and
+`live` end.
+"""
+
 import shutil
-import signal
-import time
 import urllib.request
 
-import psutil
 import pytest
 
 from tests.browser import chromium
 from tests.defs.conftest import land_perf_stat
-from tests.installation import Installation, Up
+from tests.installation import Installation, rows, wait_for
+from tests.integration.conftest import Services
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("services")]
 
 
 def page(url: str) -> str:
@@ -22,26 +23,17 @@ def page(url: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_answers_and_leaves_no_process_behind(up: Up, installation: Installation, number: signal.Signals) -> None:
-    assert "dagster_webserver_version" in page(f"{up.dagster}/server_info")
-    assert page(f"{up.mlflow}/health") == "OK"
-    family = psutil.Process(up.process.pid).children(recursive=True)
-    assert len(family) >= 3
-    logs = sorted(path.name for path in (installation.home / "service_logs").iterdir())
+def test_it_answers_and_keeps_logs(services: Services) -> None:
+    assert "dagster_webserver_version" in page(f"{services.up.dagster}/server_info")
+    assert page(f"{services.up.mlflow}/health") == "OK"
+    logs = sorted(path.name for path in (services.installation.home / "service_logs").iterdir())
     assert logs == ["dagster-daemon.log", "dagster-webserver.log", "mlflow.log"]
-    os.kill(up.process.pid, number)
-    assert up.process.wait(60) == 0
-    _, alive = psutil.wait_procs(family, timeout=5)
-    assert alive == []
 
 
-def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(up: Up, installation: Installation) -> None:
-    land_perf_stat(installation.lake, "quartz", "b1", 12345)
-    deadline = time.monotonic() + 150
-    while not installation.lake.warehouse.is_file():
-        assert time.monotonic() < deadline, "the sensor did not ingest what landed"
-        time.sleep(1)
+def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(services: Services) -> None:
+    up, machine = services.up, "corona"
+    land_perf_stat(services.installation.lake, machine, "b1", 12345)
+    wait_for(lambda: rows(services.installation, machine) == 1, "the sensor's run of what landed", 150)
     with chromium() as browser:
         from playwright.sync_api import expect
 
@@ -49,11 +41,12 @@ def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(up: Up, instal
         tab.goto(f"{up.dagster}/assets/raw_profiles__counters?view=overview")
         expect(tab.get_by_text("one row per run and counter").first).to_be_visible(timeout=60_000)
         expect(tab.get_by_text("Join the Dagster community")).to_have_count(0)
-        tab.goto(f"{up.dagster}/assets/raw_profiles__counters?partition=quartz&view=partitions")
-        expect(tab.get_by_text("quartz").first).to_be_visible(timeout=60_000)
+        tab.goto(f"{up.dagster}/assets/raw_profiles__counters?partition={machine}&view=partitions")
+        expect(tab.get_by_text(machine).first).to_be_visible(timeout=60_000)
 
 
-def test_a_second_one_and_a_taken_port_are_one_clear_line(up: Up, installation: Installation) -> None:
+def test_a_second_one_and_a_taken_port_are_one_clear_line(services: Services) -> None:
+    up, installation = services.up, services.installation
     second = installation.run("up", "--port", "0", "--mlflow-port", "0")
     assert second.returncode == 2
     assert "perf-assets up is already running" in second.stderr

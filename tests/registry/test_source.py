@@ -13,6 +13,8 @@ from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.source import SIGNATURE, example_questions
 from perf_assets.registry.versions import load, versions
 
+pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
+
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

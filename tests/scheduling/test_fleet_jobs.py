@@ -13,6 +13,8 @@ from perf_assets.scheduling.simulate import Machine
 from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE, STRATEGIES, better_loads, nodes_to_match
 from perf_assets.scheduling.traces.synthetic import synthetic_trace
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 NODES = 32
 
 

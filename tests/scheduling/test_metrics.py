@@ -9,6 +9,8 @@ from perf_assets.scheduling.kernels.jobs import Jobs
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 
 @pytest.fixture(scope="module")
 def schedule() -> Schedule:

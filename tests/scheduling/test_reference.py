@@ -16,6 +16,8 @@ from perf_assets.scheduling.kernels.jobs import Jobs
 from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 from tests.scheduling.reference import Job, Option, Reference
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 EXAMPLES = int(os.environ.get("PERF_ASSETS_FUZZ_EXAMPLES", "200"))
 
 

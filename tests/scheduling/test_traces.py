@@ -15,6 +15,8 @@ from perf_assets.scheduling.traces.swf import read_swf
 from perf_assets.scheduling.traces.synthetic import synthetic_trace
 from perf_assets.scheduling.traces.trace import Trace
 
+pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
+
 PLANS = {
     "user": Planning(),
     "oracle": Planning(Estimates.ORACLE),

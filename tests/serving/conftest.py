@@ -1,6 +1,7 @@
 """A small fleet with registered models: cedar has two versions, the first the champion; the source models know all."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,13 @@ def trained_source(samples: PairedSamples) -> TrainedSource:
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
-    root = tmp_path_factory.mktemp("registry")
+    return _registered(tmp_path_factory.getbasetemp() / "serving")
+
+
+@cache
+def _registered(root: Path) -> Fleet:
+    """Made once in this process: pytest would make the fixture again where tests of another folder import it."""
+    root.mkdir()
     uri = f"sqlite:///{root / 'mlflow.db'}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERF_ASSETS_LAKE", str(root))

@@ -19,6 +19,8 @@ from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, Fleet
 
+pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, [*arguments])

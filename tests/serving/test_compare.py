@@ -26,6 +26,8 @@ from perf_assets.workflows.ingest import ingest_machine
 from tests.features.fleet_tables import GPU, SPEEDS, WITHOUT_GPU
 from tests.serving.conftest import MACHINE, Fleet
 
+pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+
 SIZES = 4
 """Of each application; cedar ran one of Kripke, twice."""
 PORTFOLIO = {"Kripke": 3.0, "miniVite": 1.0}

@@ -17,6 +17,8 @@ from perf_assets.serving.http.guard import Guard
 from perf_assets.serving.predictor import Predictor
 from tests.serving.conftest import MACHINE, NAME, Fleet
 
+pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+
 TOKEN = "let-me-in-please"
 HERE = "http://127.0.0.1"
 

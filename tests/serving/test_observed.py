@@ -19,6 +19,8 @@ from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, NAME, Fleet
 
+pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+
 
 def observation(fleet: Fleet, row: int, factor: float = 1.0, **changes: object) -> Observation:
     run = fleet.run(row)

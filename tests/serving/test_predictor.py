@@ -19,6 +19,8 @@ from perf_assets.serving.target import ServedTarget
 from tests.features.fleet_tables import SPEEDS
 from tests.serving.conftest import COUNTERS, MACHINE, NAME, Fleet
 
+pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+
 
 def as_table(runs: list[Run]) -> pd.DataFrame:
     """As the registered model takes them."""

@@ -22,6 +22,7 @@ from perf_assets.cli.support.services import (
     wait_until_ready,
 )
 from perf_assets.core.errors import BusyError, DatabaseError
+from perf_assets.core.pace import landing_seconds
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root, sqlite_file
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
@@ -89,6 +90,7 @@ def command(port: int, mlflow_port: int) -> None:
     """
     home = dagster_home()
     check_private_places()
+    landing_seconds()  # what it refuses is told here, not in a service's log
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

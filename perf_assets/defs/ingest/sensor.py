@@ -9,6 +9,7 @@ import dagster as dg
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from perf_assets.core.manifest import digest_of
+from perf_assets.core.pace import landing_seconds
 from perf_assets.defs.jobs import refresh_machine_job
 from perf_assets.defs.operate.dead_runs import end_dead_runs
 from perf_assets.defs.partitions import datasets, machines
@@ -50,7 +51,7 @@ class _Cursor:
 
 @dg.sensor(
     job=refresh_machine_job,
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=landing_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Starts what follows for each machine whose landing zone has new content, and again after a failure",
 )

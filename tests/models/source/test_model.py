@@ -17,6 +17,8 @@ from perf_assets.models.source.stored import StoredPredictor, load_predictor, sa
 from perf_assets.models.source.training import TrainedSource
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
+pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
+
 
 def questions(fleet: PairedSamples, examples: Examples) -> Questions:
     return Questions(
