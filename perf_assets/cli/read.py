@@ -8,7 +8,7 @@ import click
 from perf_assets.cli.options import json_option, kind_option
 from perf_assets.cli.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.measurements import Reading
+from perf_assets.core.measurements import Profile, Reading
 
 _SHOWN_PROFILES = 8
 _SHOWN_ROWS = 20
@@ -62,6 +62,19 @@ def _print_profiles(reading: Reading) -> None:
             for name, total in profile.metrics.items()
         ]
         print_table(title, ["metric", "unit", "sum", "mean over ranks", "min", "max"], rows)
+        if profile.regions:
+            _print_regions(profile)
+
+
+def _print_regions(profile: Profile) -> None:
+    longest = sorted(profile.regions, key=lambda region: -region.time.sum)[:_SHOWN_ROWS]
+    count = len(profile.regions)
+    title = f"{count} regions" + (f", the {_SHOWN_ROWS} longest (--json has all)" if count > _SHOWN_ROWS else "")
+    rows = [
+        ["/".join(region.path), *(f"{s:.6g}" for s in (region.time.mean_over_ranks, region.time.min, region.time.max))]
+        for region in longest
+    ]
+    print_table(title, ["region", "mean seconds over ranks", "min", "max"], rows)
 
 
 def _print_overview(reading: Reading) -> None:

@@ -44,6 +44,10 @@ def _profile(profile: Profile) -> dict[str, Any]:
         "wall_seconds": profile.wall_seconds,
         "labels": profile.labels,
         "metrics": {name: _metric(total) for name, total in profile.metrics.items()},
+        "regions": [
+            {"path": list(region.path), "is_communication": region.is_communication, **_metric(region.time)}
+            for region in profile.regions
+        ],
     }
 
 

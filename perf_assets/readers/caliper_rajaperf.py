@@ -7,8 +7,7 @@ from itertools import pairwise
 from math import inf, isfinite
 
 from perf_assets.core.measurements import KernelTiming
-from perf_assets.readers.caliper import Attribute, Row, read_stream
-from perf_assets.readers.metric_names import per_second
+from perf_assets.readers.caliper import Attribute, Row, read_stream, units_per_second
 from perf_assets.readers.rajaperf_csv import NO_MEAN, NO_REPETITION, TOO_SHORT
 from perf_assets.readers.rajaperf_threads import threads_of
 from perf_assets.readers.source import SourceFile, unreadable
@@ -94,7 +93,7 @@ class _Columns:
     def __init__(self, attributes: Sequence[Attribute]) -> None:
         positions = {attribute.alias: position for position, attribute in enumerate(attributes)}
         self._time = _time_column(attributes)
-        self._divisor = 1.0 if self._time is None else _per_second(attributes[self._time])
+        self._divisor = 1.0 if self._time is None else units_per_second(attributes[self._time])
         self._calls = positions.get(_CALLS)
         self._facts = [positions.get(name) for name in _FACTS]
         self._counters = {
@@ -123,16 +122,6 @@ def _time_column(attributes: Sequence[Attribute]) -> int | None:
     found = [by_alias[alias] for alias in _TIME_ALIASES if alias in by_alias]
     found += [by_name[name] for name in _TIME_NAMES if name in by_name]
     return found[0] if found else None
-
-
-def _per_second(attribute: Attribute) -> float:
-    """Units of a time column that make a second.
-
-    The unit attribute counts, even where the name contradicts it; the name only where there is none.
-    """
-    if attribute.unit is not None:
-        return per_second(attribute.unit) or 1.0
-    return 1e9 if attribute.name.endswith(".ns") else 1.0
 
 
 def _is_counter(attribute: Attribute) -> bool:

@@ -14,7 +14,8 @@ class Kind(Enum):
     RAJAPERF_OTHER = "RAJAPerf report without data of its own"
     RAJAPERF_LOG = "RAJAPerf standard output"
     COMMAND = "command line of a run"
-    CALIPER = "Caliper profile"
+    CALIPER = "Caliper profile of RAJAPerf"
+    CALIPER_APPLICATION = "Caliper profile of an application"
     HPCTOOLKIT_XML = "HPCToolkit experiment.xml"
     HPCTOOLKIT_METRIC_DB = "HPCToolkit metric-db"
     HPCTOOLKIT_V4_META = "HPCToolkit v4 meta.db"
@@ -34,7 +35,7 @@ class Kind(Enum):
 
 
 UNDERSTOOD = (
-    "RAJAPerf reports and .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
+    "RAJAPerf reports, Caliper .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
     "perf stat -x or -j, Cachegrind, Callgrind, cross-modelling results.json, and tables in CSV or Parquet"
 )
 

@@ -6,11 +6,21 @@ from pathlib import Path
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.measurements import Profile, Reading
 from perf_assets.core.shown_text import printable
-from perf_assets.readers import cross_modelling, hpctoolkit_v4, hpctoolkit_xml, papi, perf_stat, samples, valgrind
+from perf_assets.readers import (
+    caliper_profile,
+    cross_modelling,
+    hpctoolkit_v4,
+    hpctoolkit_xml,
+    papi,
+    perf_stat,
+    samples,
+    valgrind,
+)
+from perf_assets.readers.caliper import MAX_BYTES
 from perf_assets.readers.detect import UNDERSTOOD, Kind, kind_of
 from perf_assets.readers.rajaperf import read_rajaperf
 from perf_assets.readers.sample_table import SampleTables
-from perf_assets.readers.source import SourceFile, scan, system_errors, unreadable
+from perf_assets.readers.source import SourceFile, read_bytes, scan, system_errors, unreadable
 
 Found = dict[Kind, list[SourceFile]]
 """Files by what they are."""
@@ -58,10 +68,19 @@ def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Re
     return _read_profiles(found)
 
 
+def kind_of_file(source: SourceFile) -> Kind | None:
+    """What a file is; whose a Caliper profile is can stand anywhere in it."""
+    kind = kind_of(source.head)
+    is_other = kind is Kind.CALIPER and not caliper_profile.is_rajaperf(source.head)
+    if is_other and not caliper_profile.is_rajaperf(read_bytes(source, MAX_BYTES)):
+        return Kind.CALIPER_APPLICATION
+    return kind
+
+
 def _sorted(sources: Sequence[SourceFile]) -> Found:
     found: Found = {}
     for source in sources:
-        recognised = kind_of(source.head)
+        recognised = kind_of_file(source)
         if recognised is not None:
             found.setdefault(recognised, []).append(source)
     return found
@@ -174,7 +193,7 @@ def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
 
 def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
     """Formats in which one file is one run: the run is its directory, or the file where there are several."""
-    kinds = (Kind.PERF_CSV, Kind.PERF_JSON, Kind.VALGRIND, Kind.CROSS_MODELLING)
+    kinds = (Kind.CALIPER_APPLICATION, Kind.PERF_CSV, Kind.PERF_JSON, Kind.VALGRIND, Kind.CROSS_MODELLING)
     groups = _by_directory([source for kind in kinds for source in found.get(kind, ())])
     kind_by_name = {source.name: kind for kind in kinds for source in found.get(kind, ())}
     for directory, sources in groups.items():
@@ -184,7 +203,9 @@ def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
 
 
 def _single_file(run: str, source: SourceFile, kind: Kind) -> Iterator[tuple[str, Profile]]:
-    if kind is Kind.PERF_CSV:
+    if kind is Kind.CALIPER_APPLICATION:
+        yield "caliper", caliper_profile.read_application(run, source)
+    elif kind is Kind.PERF_CSV:
         yield "perf-stat-csv", perf_stat.read_csv(run, source)
     elif kind is Kind.PERF_JSON:
         yield "perf-stat-json", perf_stat.read_json(run, source)
