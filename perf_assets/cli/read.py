@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.options import json_option, kind_option
-from perf_assets.cli.output import print_json, print_table
+from perf_assets.cli.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.measurements import Profile, Reading
 
@@ -25,10 +25,13 @@ def command(path: Path, kind: str | None, as_json: bool) -> None:
     """
     from perf_assets.readers.as_document import to_json
     from perf_assets.readers.read import read
+    from perf_assets.workflows.land import without_threads
 
     if not path.exists():
         raise BadInputError(f"{path} does not exist")
     reading = read(path, kind)
+    for warning in without_threads(path, reading, None):
+        say(warning)
     if as_json:
         print_json(to_json(reading))
     elif reading.timings:

@@ -58,7 +58,7 @@ _CHECKSUM = re.compile(rb"^=+\s+Checksum Report")
 _LOG = re.compile(rb"^[ \t]*(?:Reading command line input|RAJA performance suite|Running kernels? )", re.MULTILINE)
 _LOG_WORDS = (b"Reading command line input", b"RAJA performance suite", b"Running kernel")
 """One of them is in what `_LOG` finds; looking for words is cheap, for beginnings of lines it is not."""
-_COMMAND = re.compile(rb"^[^\n]{0,400}\bOMP_NUM_THREADS=\d+ ")
+_COMMAND = re.compile(rb"^[^\n]{0,400}\bOMP_NUM_THREADS=\d+(?=\s|$)")
 _VALGRIND = re.compile(rb"^(?:version: \d|creator: |desc: |cmd: |mtime: )[^\n]*\n(?s:.*?)^events: ", re.MULTILINE)
 _PERF_VALUE = rb"(?:[\d.]+|<not supported>|<not counted>)"
 _PERF_CSV = re.compile(

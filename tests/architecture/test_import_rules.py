@@ -23,6 +23,7 @@ ALLOWED = {
     "compute": {"core"},
     "models": {"core", "features", "compute"},
     "registry": {"core", "features", "models"},
+    "workflows": {"core", "compute", "readers", "features", "models", "registry", "storage"},
     "serving": {"core", "readers", "features", "storage", "models", "registry"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}

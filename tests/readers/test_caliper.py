@@ -177,7 +177,6 @@ def test_long_chains_and_escapes_take_no_time(tmp_path: Path) -> None:
         (("ref=42,", "ref=99,"), "bad record"),
         (("attr=32=34", "attr=32=99"), "bad record"),
         (("id=41,", "id=40,"), "defined twice"),
-        (("RAJAPerf", "OtherApp"), "no kernel of RAJAPerf"),
         (("__rec=globals,ref=53\n", ""), "cut off"),
         (("ref=53\n", "ref=53"), "cut off"),
         (("__rec=node,id=52", "hello"), "not a Caliper record"),
@@ -188,6 +187,16 @@ def test_damaged_file_is_refused(tmp_path: Path, change: tuple[str, str], messag
     file = tmp_path / "x.cali"
     file.write_text(STREAM.replace(*change))
     with pytest.raises(UnreadableFileError, match=message):
+        read(file)
+
+
+def test_a_profile_of_another_application_is_none_of_rajaperf(tmp_path: Path) -> None:
+    file = tmp_path / "x.cali"
+    file.write_text(STREAM.replace("RAJAPerf", "OtherApp"))
+    with pytest.raises(UnreadableFileError, match="nothing of kind rajaperf, but: Caliper profile of an application"):
+        read(file, "rajaperf")
+    file.write_text(STREAM.replace("ref=42", "ref=41"))
+    with pytest.raises(UnreadableFileError, match="no kernel of RAJAPerf"):
         read(file)
 
 
