@@ -18,7 +18,7 @@ from perf_assets.core.validation import first_problem
 from perf_assets.readers.bundle import has_target
 from perf_assets.readers.caliper import read_stream
 from perf_assets.readers.detect import Kind
-from perf_assets.readers.read import RAJAPERF_KINDS, kind_of_file, read_files
+from perf_assets.readers.read import PROFILE_KINDS, RAJAPERF_KINDS, kind_of_file, read_files
 from perf_assets.readers.source import SourceFile, scan, system_errors
 from perf_assets.storage.aliases import Aliases
 from perf_assets.storage.lake import LandedBundle
@@ -149,7 +149,7 @@ def _by_family(sources: Sequence[SourceFile], kind: str | None) -> list[tuple[st
     rajaperf = [source for source in sources if kinds[source.name] in beside]
     others = [source for source in sources if kinds[source.name] not in beside]
     has_rajaperf = any(kinds[source.name] in RAJAPERF_KINDS for source in rajaperf)
-    has_profile = any(kinds[source.name] not in (None, Kind.PARQUET, Kind.TABLE) for source in others)
+    has_profile = any(kinds[source.name] in PROFILE_KINDS for source in others)
     if has_rajaperf and has_profile:
         return [("rajaperf", rajaperf), ("profile", others)]
     return [(None, list(sources))] if sources else []
