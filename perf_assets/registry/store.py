@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ _SERVED_WITH = (
     "xgboost-cpu",
 )
 """Distributions that a model needs to answer. Ours is in no index: its code travels with the model."""
+_NOT_SERVED = ("cli", "defs", "demo", "readers", "reports", "scheduling", "serving", "storage", "workflows")
+"""Parts of this package that no model imports."""
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same file: the first of them makes all tables."""
 _OPENED: set[Path] = set()
@@ -185,7 +188,7 @@ def register(candidate: Candidate, alias: str) -> Version:
             signature=candidate.signature,
             input_example=candidate.example,
             pip_requirements=requirements(),
-            code_paths=[str(files("perf_assets"))],
+            code_paths=[str(_own_code(Path(temporary)))],
         )
         number = _create_version(client, candidate, logged.model_uri, run.info.run_id)
     client.set_registered_model_alias(candidate.registered_name, alias, str(number))
@@ -195,6 +198,13 @@ def register(candidate: Candidate, alias: str) -> Version:
 def requirements() -> list[str]:
     """What a model needs, in the versions it was made with, as an index has them."""
     return [f"{name}=={version(name).partition('+')[0]}" for name in _SERVED_WITH]
+
+
+def _own_code(folder: Path) -> Path:
+    """A copy of what of this package a model needs."""
+    own = folder / "perf_assets"
+    shutil.copytree(str(files("perf_assets")), own, ignore=shutil.ignore_patterns("__pycache__", *_NOT_SERVED))
+    return own
 
 
 def code_version() -> str:

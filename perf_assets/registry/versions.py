@@ -64,11 +64,11 @@ def versions(name: str) -> dict[str, int]:
 
 def all_aliases() -> dict[str, dict[str, int]]:
     """Version that each alias points to, by registered model."""
-    models = _all_pages(open_store().search_registered_models)
+    models = all_pages(open_store().search_registered_models)
     return {model.name: {alias: int(number) for alias, number in model.aliases.items()} for model in models}
 
 
-def _all_pages(search: Callable[..., Any], page_size: int = 1000) -> Iterator[Any]:
+def all_pages(search: Callable[..., Any], page_size: int = 1000) -> Iterator[Any]:
     """All that a search of MLflow finds: it answers with one page at a time."""
     token: str | None = None
     while True:
@@ -80,7 +80,7 @@ def _all_pages(search: Callable[..., Any], page_size: int = 1000) -> Iterator[An
 
 
 def _versions_of(client: MlflowClient, name: str) -> list[ModelVersion]:
-    return list(_all_pages(partial(client.search_model_versions, f"name = '{name}'")))
+    return list(all_pages(partial(client.search_model_versions, f"name = '{name}'")))
 
 
 def newest_version(name: str) -> int:
@@ -128,7 +128,7 @@ def tags_of(name: str, version: int) -> dict[str, str]:
 def registered(wanted: str | None = None) -> Iterator[Registered]:
     """All versions of all models or of one, newest first."""
     client = open_store()
-    names = sorted(model.name for model in _all_pages(client.search_registered_models))
+    names = sorted(model.name for model in all_pages(client.search_registered_models))
     if wanted is not None and wanted not in names:
         raise BadInputError(f"no model {wanted} is registered: there are {', '.join(names) or 'none yet'}")
     for name in names if wanted is None else [wanted]:
