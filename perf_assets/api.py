@@ -5,6 +5,8 @@
     lake.predict(lake.runs("quartz", app="Kripke"), to="dane")
     lake.predict(lake.read("quartz", "hpctoolkit-kripke-database"), to="dane")
     lake.plan("dane", budget=5)
+    lake.sql("SELECT app, count(*) FROM core_runs__features GROUP BY app")
+    lake.table("core_runs__features", "dane", as_arrow=True)
     lake.compare({"Kripke": 3, "Laghos": 1}, ["quartz", "dane", "h100"])
 
 All results are sequences of small dataclasses that show as tables in a notebook; `to_frame()` makes a data frame.
@@ -13,15 +15,17 @@ Errors are `perf_assets.core.errors.BadInputError`, one line each. Dagster is no
 
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
     from perf_assets.serving.predictor import Predictor
@@ -86,6 +90,29 @@ class OpenLake:
         if to != "all":
             return Rows(self._predictor.predict(asked, to))
         return Rows(*self._predictor.predict_everywhere(asked))
+
+    def sql(self, query: str, *parameters: object, as_arrow: bool = False) -> "pd.DataFrame | pa.Table":
+        """Result of a query over the warehouse (DuckDB's SQL, read-only), as a data frame or an Arrow table.
+
+        `?` in the query stand for the parameters. Tables are in docs/tables.md.
+        """
+        from perf_assets.features.counters.derivations import deriving
+        from perf_assets.storage.warehouse import Warehouse
+
+        warehouse = Warehouse(self._lake, deriving(self._lake.site_catalogues()))
+        return warehouse.query(query, list(parameters), as_arrow=as_arrow)
+
+    def table(self, name: str, machine: str | None = None, *, as_arrow: bool = False) -> "pd.DataFrame | pa.Table":
+        """One table of the warehouse, all of it or a machine's rows; see docs/tables.md."""
+        from perf_assets.core.tables.landing import TABLES
+
+        known = {table.name for table in TABLES}
+        if name not in known:
+            near = get_close_matches(name, sorted(known), n=3, cutoff=0.4)
+            raise UnknownError(f"there is no table {name!r}: {' or '.join(near) or 'see docs/tables.md'}?")
+        if machine is None:
+            return self.sql(f'SELECT * FROM "{name}"', as_arrow=as_arrow)
+        return self.sql(f'SELECT * FROM "{name}" WHERE machine = ?', machine, as_arrow=as_arrow)
 
     def plan(self, machine: str, budget: int = 10) -> "Rows[PlannedRun]":
         """Runs to do next on a machine, those first that lower the expected error most, priced in node-hours."""

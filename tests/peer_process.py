@@ -1,4 +1,4 @@
-"""What hatchet and caliper-reader read, in a process of its own; see peers.py."""
+"""What hatchet, caliper-reader and thicket read, in a process of its own; see peers.py."""
 
 import pickle
 import sys
@@ -30,6 +30,19 @@ def _caliper_file(caliperreader: Any, file: str) -> dict[str, Any]:
         "records": reader.records,
         "globals": reader.globals,
         "attributes": {name: attribute.metadata() for name, attribute in reader.db.attributes.items()},
+    }
+
+
+def thicket_regions(*files: str) -> dict[tuple[str, tuple[str, ...]], dict[str, float]]:
+    """Times by file and region path, as thicket composes them."""
+    import thicket
+
+    composed = thicket.Thicket.from_caliperreader(list(files), disable_tqdm=True)
+    file_of = {profile: str(file) for profile, file in composed.profile_mapping.items()}
+    columns = ["Min time/rank", "Max time/rank", "Avg time/rank", "Total time"]
+    return {
+        (file_of[profile], tuple(part.frame["name"] for part in node.path())): dict(row[columns])
+        for (node, profile), row in composed.dataframe.iterrows()
     }
 
 

@@ -44,6 +44,13 @@ def caliper_files(*files: Path) -> list[CaliperFile]:
     return [CaliperFile(**found) for found in ask("caliper_files", *map(str, files))]
 
 
+def thicket_regions(*files: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, float]]:
+    """Times that thicket has by file and region path. Skips without it."""
+    pytest.importorskip("thicket")
+    regions: dict[tuple[str, tuple[str, ...]], dict[str, float]] = ask("thicket_regions", *map(str, files))
+    return regions
+
+
 def ask(question: str, *arguments: object, seconds: float = SECONDS, script: Path = _SCRIPT) -> Any:
     """The answer of a function of the script; one that does not come in time is asked for once more, then no more."""
     with TemporaryDirectory() as folder:

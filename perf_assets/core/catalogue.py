@@ -16,12 +16,14 @@ from perf_assets.core.yaml_text import parse_yaml
 _EVENT_TABLE = re.compile(r"^([a-z0-9_]+):::?(?=[^:])")
 _PRIVILEGE = re.compile(r":[ukhgp]{1,4}$")
 """Modifier of perf events: instructions:u are those of the user level."""
+_FLATTENED = "ev_"
+"""Prefix of LIKWID's events in tables that were made of its output."""
 _NOT_IN_RE2 = re.compile(r"\(\?(?:[=!<]|P=)|\\[1-9]")
 
 
 def plain_name(counter: str) -> str:
     """A counter's name as the catalogue compares it."""
-    return _PRIVILEGE.sub("", _EVENT_TABLE.sub("", _lowered(counter)))
+    return _PRIVILEGE.sub("", _EVENT_TABLE.sub("", _lowered(counter))).removeprefix(_FLATTENED)
 
 
 def _lowered(counter: str) -> str:

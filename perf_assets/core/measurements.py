@@ -53,6 +53,17 @@ class MetricTotal:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """Time of a region that a program was annotated with, inclusive of the regions in it."""
+
+    path: tuple[str, ...]
+    time: MetricTotal
+    """In seconds, over the ranks that came there."""
+    is_communication: bool
+    """Whether it is a call of MPI."""
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """Whole-program totals of one application run."""
 
@@ -66,6 +77,8 @@ class Profile:
     hosts: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
     """What else the file says of this run, as text (application, arguments, events …)."""
+    regions: Sequence[Region] = ()
+    """Where the time went, for tools that say."""
 
 
 @dataclass(frozen=True, slots=True)

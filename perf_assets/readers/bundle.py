@@ -118,16 +118,25 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, 
 
 
 def _run_rows(reading: Reading, manifest: BundleFacts, origin: Row) -> Iterator[Row]:
-    has_target = manifest.target is None
+    has_value = manifest.target is None
     for profile in reading.profiles:
         row = _run_row(profile, reading, manifest, origin | {"run": printable(profile.run)})
-        has_target = has_target or row["target_value"] is not None
+        has_value = has_value or row["target_value"] is not None
         yield row
-    if not has_target:
+    if not has_value:
         raise BadInputError(
             f"no row has a number in the column {str(manifest.target)[:80]!r}, which the manifest names as target: "
             "correct the manifest or the table"
         )
+
+
+def has_target(reading: Reading, target: str) -> bool:
+    """Whether some row of a table has a number in the column that is to be predicted."""
+    return any(
+        _target_value(profile, target, {key: profile.labels[key] for key in IDENTITY & profile.labels.keys()})
+        is not None
+        for profile in reading.profiles
+    )
 
 
 def _run_row(profile: Profile, reading: Reading, manifest: BundleFacts, run: Row) -> Row:

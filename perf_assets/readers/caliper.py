@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from perf_assets.readers.files import SourceFile, read_text, unreadable
+from perf_assets.readers.metric_names import per_second
 
 MAX_BYTES = 16 * 2**20
 
@@ -17,6 +18,9 @@ _BUILT_IN = frozenset(map(str, range(12)))
 _NESTED = 256
 """Property of an attribute whose values make a region path."""
 _MAX_PATH = 8
+_MAX_WHOLE_PATH = 64
+"""Where rows of any depth are wanted; a deeper profile is refused, and not cut."""
+_ADIAK_WHOLE = frozenset(("int", "unsigned int", "long", "unsigned long", "longlong", "unsigned longlong"))
 _MAX_DESCRIPTION = 16
 """Nodes above an attribute that describe it: type, properties, alias, unit …"""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -45,6 +49,10 @@ class Row:
     attributes: tuple[Attribute, ...]
     values: list[str]
     """As many as attributes."""
+    kinds: tuple[str, ...] = ()
+    """Attribute of each part of the path, as in function, loop, mpi.function; of whole profiles only."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """What the nodes of the record say beside the path (channel, rank …); of whole profiles only."""
 
 
 @dataclass(slots=True)
@@ -53,6 +61,18 @@ class Profile:
 
     rows: list[Row] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Of the metadata, the whole numbers that the application itself gave to Adiak: its problem size …"""
+
+
+def units_per_second(attribute: Attribute) -> float:
+    """Units of a time column that make a second.
+
+    The unit attribute counts, even where the name contradicts it; the name only where there is none.
+    """
+    if attribute.unit is not None:
+        return per_second(attribute.unit) or 1.0
+    return 1e9 if attribute.name.endswith(".ns") else 1.0
 
 
 _Node = tuple[str, str, str | None]
@@ -61,10 +81,18 @@ _Node = tuple[str, str, str | None]
 
 def read_stream(source: SourceFile, depth: int) -> Profile:
     """Read a file; of its rows only those whose region path has `depth` parts."""
+    return _read(source, _Stream(depth))
+
+
+def read_whole(source: SourceFile) -> Profile:
+    """Read a file with its rows of any depth, and with what their nodes say beside the path."""
+    return _read(source, _WholeStream())
+
+
+def _read(source: SourceFile, stream: "_Stream") -> Profile:
     text = read_text(source, MAX_BYTES)
     if not text.endswith("\n"):
         raise unreadable(source, "does not end with a line break, it is cut off: copy it again")
-    stream = _Stream(depth)
     line = ""
     try:
         for line in _logical_lines(text):
@@ -125,9 +153,10 @@ def _plain(text: str) -> str:
 class _Stream:
     """Takes the records of a file one after the other."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, max_path: int = _MAX_PATH) -> None:
         self.profile = Profile()
         self._depth = depth
+        self._max_path = max_path
         self._nodes: dict[str, _Node] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         """Node -> region path, where it has one."""
@@ -160,7 +189,7 @@ class _Stream:
         if is_nested is None:
             is_nested = self._nested[attribute] = self._attribute(attribute).is_nested
         path = () if parent is None else self._paths.get(parent, ())
-        if is_nested and len(path) < _MAX_PATH:
+        if is_nested and len(path) < self._max_path:
             path = (*path, value)
         if path:
             self._paths[identity] = path
@@ -174,6 +203,11 @@ class _Stream:
             path = path or self._paths.get(reference, ())
         if len(path) != self._depth or not identities:
             return
+        columns, values = self._cells(identities, data)
+        self.profile.rows.append(Row(path, columns, values))
+
+    def _cells(self, identities: str, data: str) -> tuple[tuple[Attribute, ...], list[str]]:
+        """Columns and values of a row."""
         columns = self._columns.get(identities)
         if columns is None:
             columns = tuple(self._attribute(identity) for identity in identities.split("="))
@@ -181,27 +215,34 @@ class _Stream:
         values = _split(data, "=")
         if len(values) != len(columns):
             raise ValueError(f"{len(values)} values for {len(columns)} attributes")
-        self.profile.rows.append(Row(path, columns, values))
+        return columns, values
 
     def _attribute(self, identity: str) -> Attribute:
         """The attribute that a node defines, described by the nodes above it."""
-        kind, name, ancestor = self._nodes[identity]
+        kind, name, _ = self._nodes[identity]
         if kind != _NAME:
             raise ValueError(f"{name[:40]!r} is no attribute")
-        alias, unit, is_nested = name, None, False
+        described = self._description(identity)
+        return Attribute(
+            name,
+            described.get("attribute.alias", name),
+            described.get("attribute.unit"),
+            bool(int(described.get(_PROPERTIES, 0)) & _NESTED),
+        )
+
+    def _description(self, identity: str) -> dict[str, str]:
+        """What the nodes above one that defines an attribute say of it; its properties under their own id."""
+        described: dict[str, str] = {}
+        ancestor = self._nodes[identity][2]
         for _ in range(_MAX_DESCRIPTION):
             if ancestor is None:
                 break
             kind, value, ancestor = self._nodes[ancestor]
             if kind == _PROPERTIES:
-                is_nested = bool(int(value) & _NESTED)
+                described[kind] = value
             elif kind not in _BUILT_IN:
-                meaning = self._nodes[kind][1]
-                if meaning == "attribute.alias":
-                    alias = value
-                elif meaning == "attribute.unit":
-                    unit = value
-        return Attribute(name, alias, unit, is_nested)
+                described[self._nodes[kind][1]] = value
+        return described
 
     def _take_metadata(self, fields: dict[str, str]) -> None:
         found = self.profile.metadata
@@ -212,10 +253,66 @@ class _Stream:
                 seen.add(identity)
                 attribute, value, identity = self._nodes[identity]
                 if attribute not in _BUILT_IN:
-                    found.setdefault(self._nodes[attribute][1], value)
+                    name = self._nodes[attribute][1]
+                    found.setdefault(name, value)
+                    self._take_parameter(attribute, name, value)
         if "attr" in fields:
             for identity, value in zip(fields["attr"].split("="), _split(fields["data"], "="), strict=True):
-                found[self._nodes[identity][1]] = _plain(value)
+                name = self._nodes[identity][1]
+                found[name] = _plain(value)
+                self._take_parameter(identity, name, found[name])
+
+    def _take_parameter(self, attribute: str, name: str, value: str) -> None:
+        """Nothing here: who wants rows of one depth knows what program it is."""
+
+
+class _WholeStream(_Stream):
+    """Takes rows of any depth."""
+
+    def __init__(self) -> None:
+        super().__init__(depth=0, max_path=_MAX_WHOLE_PATH + 1)
+        self._trails: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]] = {}
+        """Node -> path, attribute of each of its parts, and other facts."""
+
+    def take_row(self, references: str, identities: str, data: str) -> None:
+        """Take a row of the profile."""
+        path: tuple[str, ...] = ()
+        kinds: tuple[str, ...] = ()
+        facts: dict[str, str] = {}
+        for reference in references.split("=") if references else ():
+            trail = self._trails.get(reference) or self._trail(reference)
+            path, kinds = path + trail[0], kinds + trail[1]
+            facts |= trail[2]
+        if len(path) > _MAX_WHOLE_PATH:
+            raise ValueError(f"regions are nested more than {_MAX_WHOLE_PATH} deep")
+        if identities:
+            columns, values = self._cells(identities, data)
+            self.profile.rows.append(Row(path, columns, values, kinds, facts))
+
+    def _trail(self, reference: str) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
+        if reference not in self._nodes:
+            raise ValueError(f"node {reference[:20]} is not defined")
+        parts: list[tuple[str, str]] = []
+        facts: dict[str, str] = {}
+        identity: str | None = reference
+        for _ in range(2 * _MAX_WHOLE_PATH):
+            if identity is None:
+                break
+            attribute, value, identity = self._nodes[identity]
+            if self._nested[attribute]:
+                parts.append((value, self._nodes[attribute][1]))
+            elif attribute not in _BUILT_IN:
+                facts.setdefault(self._nodes[attribute][1], value)
+        else:
+            raise ValueError(f"regions are nested more than {_MAX_WHOLE_PATH} deep")
+        trail = (tuple(value for value, _ in reversed(parts)), tuple(kind for _, kind in reversed(parts)), facts)
+        self._trails[reference] = trail
+        return trail
+
+    def _take_parameter(self, attribute: str, name: str, value: str) -> None:
+        described = self._description(attribute)
+        if described.get("adiak.type") in _ADIAK_WHOLE and described.get("adiak.subcategory", "none") == "none":
+            self.profile.parameters[name] = value
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ class Kind(Enum):
     RAJAPERF_OTHER = "RAJAPerf report without data of its own"
     RAJAPERF_LOG = "RAJAPerf standard output"
     COMMAND = "command line of a run"
-    CALIPER = "Caliper profile"
+    CALIPER = "Caliper profile of RAJAPerf"
+    CALIPER_APPLICATION = "Caliper profile of an application"
     HPCTOOLKIT_XML = "HPCToolkit experiment.xml"
     HPCTOOLKIT_METRIC_DB = "HPCToolkit metric-db"
     HPCTOOLKIT_V4_META = "HPCToolkit v4 meta.db"
@@ -26,6 +27,12 @@ class Kind(Enum):
     PERF_JSON = "perf stat JSON lines"
     VALGRIND = "Cachegrind or Callgrind output"
     CROSS_MODELLING = "cross-modelling results.json"
+    LIKWID = "LIKWID output"
+    NSIGHT_COMPUTE = "Nsight Compute CSV"
+    ROCPROF_COUNTERS = "rocprofv3 counters"
+    ROCPROF_TRACE = "rocprofv3 trace"
+    SACCT = "job records of Slurm"
+    FLUX_JOBS = "job records of Flux"
     PARQUET = "Parquet table"
     TABLE = "text table"
 
@@ -34,8 +41,9 @@ class Kind(Enum):
 
 
 UNDERSTOOD = (
-    "RAJAPerf reports and .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
-    "perf stat -x or -j, Cachegrind, Callgrind, cross-modelling results.json, and tables in CSV or Parquet"
+    "RAJAPerf reports, Caliper .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
+    "perf stat -x or -j, LIKWID, Nsight Compute and rocprofv3 CSV, Cachegrind, Callgrind, "
+    "cross-modelling results.json, job records (sacct -P, flux jobs --json), and tables in CSV or Parquet"
 )
 
 _LOOK_BYTES = 4096
@@ -57,7 +65,7 @@ _CHECKSUM = re.compile(rb"^=+\s+Checksum Report")
 _LOG = re.compile(rb"^[ \t]*(?:Reading command line input|RAJA performance suite|Running kernels? )", re.MULTILINE)
 _LOG_WORDS = (b"Reading command line input", b"RAJA performance suite", b"Running kernel")
 """One of them is in what `_LOG` finds; looking for words is cheap, for beginnings of lines it is not."""
-_COMMAND = re.compile(rb"^[^\n]{0,400}\bOMP_NUM_THREADS=\d+ ")
+_COMMAND = re.compile(rb"^[^\n]{0,400}\bOMP_NUM_THREADS=\d+(?=\s|$)")
 _VALGRIND = re.compile(rb"^(?:version: \d|creator: |desc: |cmd: |mtime: )[^\n]*\n(?s:.*?)^events: ", re.MULTILINE)
 _PERF_VALUE = rb"(?:[\d.]+|<not supported>|<not counted>)"
 _PERF_CSV = re.compile(
@@ -65,6 +73,13 @@ _PERF_CSV = re.compile(
     + _PERF_VALUE
     + rb"([,;\t])[\w/%-]*\1[A-Za-z][\w.:/,=-]*\1(?:[\d.]+%\1)?\d+\1[\d.]+(?:\1|\s)"
 )
+_LIKWID = re.compile(
+    rb"^(?:TABLE,(?:Region [^,\n]*,)?Group \d+ Raw,|STRUCT,Info,|CPU name:[\t,][^\n]*\nCPU type:|"
+    rb"\|[ ]+Event[ ]+\|[ ]+Counter[ ]+\|)",
+    re.MULTILINE,
+)
+_NSIGHT_COMPUTE = re.compile(rb'^"ID","Process ID"[^\n]*"Kernel Name"', re.MULTILINE)
+_SACCT = re.compile(rb"\A(?=[^\n]*\bState\b)(?=[^\n]*\bElapsed(?:Raw)?\b)(?:[A-Za-z]+\|)*JobID\|")
 _XML = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE|HPCToolkitExperiment)")
 
 
@@ -88,7 +103,7 @@ def _json_kind(head: bytes) -> Kind | None:
         return Kind.PERF_JSON
     if b'"machine"' in head and b'"app"' in head and b'"ranks"' in head:
         return Kind.CROSS_MODELLING
-    return None
+    return Kind.FLUX_JOBS if b'"t_submit"' in head and b'"result"' in head else None
 
 
 def _rajaperf_kind(head: bytes) -> Kind | None:
@@ -108,6 +123,8 @@ def _rajaperf_kind(head: bytes) -> Kind | None:
 def _text_kind(head: bytes) -> Kind | None:
     if b"\0" in head:
         return None
+    if kind := _profiler_kind(head):
+        return kind
     if _PERF_CSV.match(head):
         return Kind.PERF_CSV
     if _VALGRIND.match(head):
@@ -115,3 +132,18 @@ def _text_kind(head: bytes) -> Kind | None:
     if any(words in head for words in _LOG_WORDS) and _LOG.search(head):
         return Kind.RAJAPERF_LOG
     return Kind.COMMAND if _COMMAND.match(head) else None
+
+
+def _profiler_kind(head: bytes) -> Kind | None:
+    """Tables of counters and jobs that are told by their header."""
+    first_line = head.partition(b"\n")[0]
+    if b"Counter_Name" in first_line and b"Dispatch_Id" in first_line:
+        return Kind.ROCPROF_COUNTERS
+    if b"Start_Timestamp" in first_line and (b"Kernel_Name" in first_line or b"Direction" in first_line):
+        return Kind.ROCPROF_TRACE
+    if _SACCT.match(head):
+        return Kind.SACCT
+    if b"Kernel Name" in head and _NSIGHT_COMPUTE.search(head):
+        return Kind.NSIGHT_COMPUTE
+    is_likwid = any(word in head for word in (b"TABLE,", b"STRUCT,", b"CPU name:", b" Event ")) and _LIKWID.search(head)
+    return Kind.LIKWID if is_likwid else None

@@ -1,13 +1,24 @@
 """Read whatever is in a file or a directory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.measurements import Profile, Reading
 from perf_assets.core.text import printable
-from perf_assets.readers import cross_modelling, papi, perf_stat, valgrind
-from perf_assets.readers.files import SourceFile, scan, system_errors, unreadable
+from perf_assets.readers import (
+    caliper_profile,
+    cross_modelling,
+    job_records,
+    likwid,
+    nsight_compute,
+    papi,
+    perf_stat,
+    rocprof,
+    valgrind,
+)
+from perf_assets.readers.caliper import MAX_BYTES
+from perf_assets.readers.files import SourceFile, read_bytes, scan, system_errors, unreadable
 from perf_assets.readers.formats import UNDERSTOOD, Kind, kind_of
 from perf_assets.readers.hpctoolkit import v4 as hpctoolkit_v4
 from perf_assets.readers.hpctoolkit import xml as hpctoolkit_xml
@@ -29,9 +40,10 @@ RAJAPERF_KINDS = frozenset(
         Kind.CALIPER,
     )
 )
-_TABLES = frozenset((Kind.PARQUET, Kind.TABLE))
-_PROFILES = frozenset(Kind) - RAJAPERF_KINDS - _TABLES - {Kind.COMMAND}
-_FAMILIES = {"rajaperf": RAJAPERF_KINDS, "profile": _PROFILES, "samples": _TABLES}
+_JOBS = frozenset((Kind.SACCT, Kind.FLUX_JOBS))
+_TABLES = frozenset((Kind.PARQUET, Kind.TABLE)) | _JOBS
+PROFILE_KINDS = frozenset(Kind) - RAJAPERF_KINDS - _TABLES - {Kind.COMMAND}
+_FAMILIES = {"rajaperf": RAJAPERF_KINDS, "profile": PROFILE_KINDS, "samples": _TABLES}
 
 
 def read(path: Path, kind: str | None = None) -> Reading:
@@ -47,7 +59,7 @@ def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Re
     """Read files that were found already; `name` is what an error calls them together."""
     found = _sorted(sources)
     family = kind or _family(found, name)
-    if family == "samples":
+    if family == "samples" and _JOBS.isdisjoint(found):
         known = {source.name for files in found.values() for source in files}
         tables = [s for s in sources if s.name not in known and samples.looks_like_table(s.head)]
         found |= {Kind.TABLE: tables} if tables else {}
@@ -61,10 +73,19 @@ def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Re
     return _read_profiles(found)
 
 
+def kind_of_file(source: SourceFile) -> Kind | None:
+    """What a file is; whose a Caliper profile is can stand anywhere in it."""
+    kind = kind_of(source.head)
+    is_other = kind is Kind.CALIPER and not caliper_profile.is_rajaperf(source.head)
+    if is_other and not caliper_profile.is_rajaperf(read_bytes(source, MAX_BYTES)):
+        return Kind.CALIPER_APPLICATION
+    return kind
+
+
 def _sorted(sources: Sequence[SourceFile]) -> Found:
     found: Found = {}
     for source in sources:
-        recognised = kind_of(source.head)
+        recognised = kind_of_file(source)
         if recognised is not None:
             found.setdefault(recognised, []).append(source)
     return found
@@ -89,7 +110,18 @@ def _nothing_found(sources: Sequence[SourceFile], name: str, kind: str | None, f
     return f"{name}: no known format in {looked_at or 'an empty directory'}; understood are {UNDERSTOOD}"
 
 
+def _read_jobs(found: Found) -> Reading:
+    profiles = [job for source in found.get(Kind.SACCT, ()) for job in job_records.read_sacct(source)]
+    formats = ["jobs-sacct"] if profiles else []
+    if Kind.FLUX_JOBS in found:
+        profiles += [job for source in found[Kind.FLUX_JOBS] for job in job_records.read_flux(source)]
+        formats.append("jobs-flux")
+    return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
+
+
 def _read_samples(found: Found) -> Reading:
+    if not _JOBS.isdisjoint(found):
+        return _read_jobs(found)
     tables = [samples.read_table(source) for source in found.get(Kind.TABLE, ())]
     formats = ["samples-csv"] if tables else []
     if Kind.PARQUET in found:
@@ -107,11 +139,12 @@ def _read_profiles(found: Found) -> Reading:
         _hpctoolkit_xml,
         _hpctoolkit_v4,
         _papi,
+        _rocprof,
         _single_files,
     )
     pairs = [pair for reader in readers for pair in reader(found)]
     if not pairs:
-        some = next(sources[0] for kind, sources in found.items() if kind in _PROFILES)
+        some = next(sources[0] for kind, sources in found.items() if kind in PROFILE_KINDS)
         raise unreadable(some, "belongs to a database of which the other files are missing: copy all of it")
     profiles = [profile for _, profile in pairs]
     runs = [profile.run for profile in profiles]
@@ -175,9 +208,19 @@ def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
             yield "papi-hl-json", profile
 
 
+def _rocprof(found: Found) -> Iterator[tuple[str, Profile]]:
+    counters = _by_directory(found.get(Kind.ROCPROF_COUNTERS, ()))
+    traces = _by_directory(found.get(Kind.ROCPROF_TRACE, ()))
+    for directory in dict.fromkeys([*counters, *traces]):
+        yield (
+            "rocprofv3-csv",
+            rocprof.read_folder(directory, counters.get(directory, ()), traces.get(directory, ())),
+        )
+
+
 def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
     """Formats in which one file is one run: the run is its directory, or the file where there are several."""
-    kinds = (Kind.PERF_CSV, Kind.PERF_JSON, Kind.VALGRIND, Kind.CROSS_MODELLING)
+    kinds = tuple(_SINGLE_FILES)
     groups = _by_directory([source for kind in kinds for source in found.get(kind, ())])
     kind_by_name = {source.name: kind for kind in kinds for source in found.get(kind, ())}
     for directory, sources in groups.items():
@@ -187,12 +230,20 @@ def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
 
 
 def _single_file(run: str, source: SourceFile, kind: Kind) -> Iterator[tuple[str, Profile]]:
-    if kind is Kind.PERF_CSV:
-        yield "perf-stat-csv", perf_stat.read_csv(run, source)
-    elif kind is Kind.PERF_JSON:
-        yield "perf-stat-json", perf_stat.read_json(run, source)
-    elif kind is Kind.VALGRIND:
-        yield ("callgrind" if b"callgrind" in source.head else "cachegrind"), valgrind.read_output(run, source)
-    else:
-        for profile in cross_modelling.read_results(run, source):
-            yield "cross-modelling", profile
+    name, reader = _SINGLE_FILES[kind]
+    if kind is Kind.VALGRIND and b"callgrind" in source.head:
+        name = "callgrind"
+    profiles = reader(run, source)
+    for profile in [profiles] if isinstance(profiles, Profile) else profiles:
+        yield name, profile
+
+
+_SINGLE_FILES: dict[Kind, tuple[str, Callable[[str, SourceFile], Profile | Iterable[Profile]]]] = {
+    Kind.CALIPER_APPLICATION: ("caliper", caliper_profile.read_application),
+    Kind.LIKWID: ("likwid", likwid.read_output),
+    Kind.NSIGHT_COMPUTE: ("nsight-compute-csv", nsight_compute.read_report),
+    Kind.PERF_CSV: ("perf-stat-csv", perf_stat.read_csv),
+    Kind.PERF_JSON: ("perf-stat-json", perf_stat.read_json),
+    Kind.VALGRIND: ("cachegrind", valgrind.read_output),
+    Kind.CROSS_MODELLING: ("cross-modelling", cross_modelling.read_results),
+}

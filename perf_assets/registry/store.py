@@ -3,10 +3,13 @@
 import importlib
 import logging
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,7 +41,23 @@ _ABOUT = {
 }
 _MOST_DESCRIPTION = 5000
 """Characters that MLflow's tables hold."""
-_REQUIREMENTS = ["perf_assets"]
+_SERVED_WITH = (
+    "mlflow",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "pytorch-tabnet",
+    "pyyaml",
+    "scikit-learn",
+    "scipy",
+    "sqlalchemy",
+    "threadpoolctl",
+    "torch",
+    "xgboost-cpu",
+)
+"""Distributions that a model needs to answer. Ours is in no index: its code travels with the model."""
+_NOT_SERVED = ("cli", "defs", "demo", "readers", "reports", "scheduling", "serving", "storage", "workflows")
+"""Parts of this package that no model imports."""
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same file: the first of them makes all tables."""
 _OPENED: set[Path] = set()
@@ -184,11 +203,24 @@ def register(candidate: Candidate, alias: str) -> Version:
             artifacts={"fitted": str(folder)},
             signature=candidate.signature,
             input_example=candidate.example,
-            pip_requirements=_REQUIREMENTS,
+            pip_requirements=requirements(),
+            code_paths=[str(_own_code(Path(temporary)))],
         )
-        version = _create_version(client, candidate, logged.model_uri, run.info.run_id)
-    client.set_registered_model_alias(candidate.registered_name, alias, str(version))
-    return Version(candidate.registered_name, version, run.info.run_id)
+        number = _create_version(client, candidate, logged.model_uri, run.info.run_id)
+    client.set_registered_model_alias(candidate.registered_name, alias, str(number))
+    return Version(candidate.registered_name, number, run.info.run_id)
+
+
+def requirements() -> list[str]:
+    """What a model needs, in the versions it was made with, as an index has them."""
+    return [f"{name}=={version(name).partition('+')[0]}" for name in _SERVED_WITH]
+
+
+def _own_code(folder: Path) -> Path:
+    """A copy of what of this package a model needs."""
+    own = folder / "perf_assets"
+    shutil.copytree(str(files("perf_assets")), own, ignore=shutil.ignore_patterns("__pycache__", *_NOT_SERVED))
+    return own
 
 
 def code_version() -> str:

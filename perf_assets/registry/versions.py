@@ -1,10 +1,12 @@
 """Registered versions: which alias points where, what they were made of, and how aliases move."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import mlflow
 from mlflow import MlflowClient
@@ -62,13 +64,28 @@ def versions(name: str) -> dict[str, int]:
 
 def all_aliases() -> dict[str, dict[str, int]]:
     """Version that each alias points to, by registered model."""
-    models = open_store().search_registered_models(max_results=1000)
+    models = all_pages(open_store().search_registered_models)
     return {model.name: {alias: int(number) for alias, number in model.aliases.items()} for model in models}
+
+
+def all_pages(search: Callable[..., Any], page_size: int = 1000) -> Iterator[Any]:
+    """All that a search of MLflow finds: it answers with one page at a time."""
+    token: str | None = None
+    while True:
+        page = search(max_results=page_size, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _versions_of(client: MlflowClient, name: str) -> list[ModelVersion]:
+    return list(all_pages(partial(client.search_model_versions, f"name = '{name}'")))
 
 
 def newest_version(name: str) -> int:
     """Number of the version that was registered last."""
-    found = open_store().search_model_versions(f"name = '{name}'")
+    found = _versions_of(open_store(), name)
     if not found:
         raise BadInputError(f"no model {name} is registered: run 'perf-assets adapt'")
     return max(int(version.version) for version in found)
@@ -93,7 +110,7 @@ def created_at(name: str, version: int) -> datetime:
 
 def versions_with(name: str, tag: str, value: str) -> list[int]:
     """Versions that have a tag of this value."""
-    found = open_store().search_model_versions(f"name = '{name}'")
+    found = _versions_of(open_store(), name)
     return [int(version.version) for version in found if version.tags.get(tag) == value]
 
 
@@ -111,12 +128,12 @@ def tags_of(name: str, version: int) -> dict[str, str]:
 def registered(wanted: str | None = None) -> Iterator[Registered]:
     """All versions of all models or of one, newest first."""
     client = open_store()
-    names = sorted(model.name for model in client.search_registered_models(max_results=1000))
+    names = sorted(model.name for model in all_pages(client.search_registered_models))
     if wanted is not None and wanted not in names:
         raise BadInputError(f"no model {wanted} is registered: there are {', '.join(names) or 'none yet'}")
     for name in names if wanted is None else [wanted]:
         aliases = versions(name)
-        found = client.search_model_versions(f"name = '{name}'")
+        found = _versions_of(client, name)
         for version in sorted(found, key=lambda version: -int(version.version)):
             yield _described(client, version, aliases)
 

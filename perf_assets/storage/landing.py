@@ -6,10 +6,10 @@ import shutil
 import stat
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import (
@@ -64,8 +64,11 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
             parent.rmdir()
 
 
-def copying(source: Path) -> Callable[[Path], None]:
-    """A `write` for `land` that copies a file, or all files of a folder but its manifest; links are refused."""
+def copying(source: Path, only: Collection[str] | None = None) -> Callable[[Path], None]:
+    """A `write` for `land` that copies a file, or all files of a folder but its manifest; links are refused.
+
+    `only` restricts the folder to these files, which are copied without the folders that they have in common.
+    """
 
     def write(folder: Path) -> None:
         if source.is_symlink():
@@ -73,9 +76,10 @@ def copying(source: Path) -> Callable[[Path], None]:
         if source.is_file():
             shutil.copyfile(source, folder / source.name)
             return
+        common = "" if only is None else os.path.commonpath([PurePosixPath(path).parent for path in only])
         for path in plain_files(source):
-            if path != MANIFEST_NAME:
-                copy = folder / path
+            if path != MANIFEST_NAME and (only is None or path in only):
+                copy = folder / os.path.relpath(path, common or ".")
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / path, copy)
 

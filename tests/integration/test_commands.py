@@ -177,6 +177,16 @@ def _samples_without_target(folder: Path) -> list[str]:
     return ["land", str(folder / "table.csv"), "--machine", "quartz", "--kind", "samples"]
 
 
+def _perf_stat_of_nowhere(folder: Path) -> list[str]:
+    (folder / "perf.csv").write_text("1,,instructions,5,100.00,,\n")
+    return ["land", str(folder), "--app", "Kripke", "--wall-seconds", "1"]
+
+
+def _without_its_target(folder: Path) -> list[str]:
+    (folder / "table.csv").write_text("app,ranks,PAPI_TOT_INS\nKripke,1,5\n")
+    return ["land", str(folder / "table.csv"), "--machine", "quartz", "--target", "wall_seconds"]
+
+
 def _wrong_manifest(folder: Path) -> list[str]:
     (folder / "manifest.json").write_text('{"version": 1, "machine": "quartz"}')
     return ["land", str(folder)]
@@ -194,7 +204,9 @@ def _wrong_manifest(folder: Path) -> list[str]:
         (_wrong_manifest, "kind: Field required"),
         (lambda folder: ["land", str(folder / "nowhere"), "--machine", "quartz"], "does not exist"),
         (lambda folder: ["land", str(folder), "--machine", "quartz"], "nothing|no file|empty"),
-        (lambda folder: ["land", str(folder)], "--machine"),
+        (lambda folder: ["land", str(folder)], "empty"),
+        (_perf_stat_of_nowhere, "--machine"),
+        (_without_its_target, "no row has a number in the column 'wall_seconds'"),
         (lambda folder: ["land"], "Missing argument"),
         (lambda folder: ["ingest"], "nothing has landed"),
         (lambda folder: ["ingest", "--machine", "nowhere"], "land something first"),

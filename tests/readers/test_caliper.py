@@ -177,7 +177,6 @@ def test_long_chains_and_escapes_take_no_time(tmp_path: Path) -> None:
         (("ref=42,", "ref=99,"), "bad record"),
         (("attr=32=34", "attr=32=99"), "bad record"),
         (("id=41,", "id=40,"), "defined twice"),
-        (("RAJAPerf", "OtherApp"), "no kernel of RAJAPerf"),
         (("__rec=globals,ref=53\n", ""), "cut off"),
         (("ref=53\n", "ref=53"), "cut off"),
         (("__rec=node,id=52", "hello"), "not a Caliper record"),
@@ -188,6 +187,16 @@ def test_damaged_file_is_refused(tmp_path: Path, change: tuple[str, str], messag
     file = tmp_path / "x.cali"
     file.write_text(STREAM.replace(*change))
     with pytest.raises(UnreadableFileError, match=message):
+        read(file)
+
+
+def test_a_profile_of_another_application_is_none_of_rajaperf(tmp_path: Path) -> None:
+    file = tmp_path / "x.cali"
+    file.write_text(STREAM.replace("RAJAPerf", "OtherApp"))
+    with pytest.raises(UnreadableFileError, match="nothing of kind rajaperf, but: Caliper profile of an application"):
+        read(file, "rajaperf")
+    file.write_text(STREAM.replace("ref=42", "ref=41"))
+    with pytest.raises(UnreadableFileError, match="no kernel of RAJAPerf"):
         read(file)
 
 
@@ -202,3 +211,32 @@ def test_unusable_times_are_kept_as_invalid(tmp_path: Path, seconds: str, reps: 
     assert timing.seconds_per_rep is None
     assert timing.invalid_reason is not None
     assert reason in timing.invalid_reason
+
+
+def test_extremes_over_ranks_are_kept(tmp_path: Path, shared_data: Path) -> None:
+    file = shared_data / "rajaperf" / EXPECTED["cali_lassen_b128"][0]
+    (theirs,) = caliper_files(file)
+    kernels = {record["path"][2]: record for record in theirs.records if len(record.get("path", ())) == 3}
+    for timing in read(file).timings:
+        record, reps = kernels[timing.kernel], timing.reps or 0
+        for extreme, seconds in (("min", timing.seconds_per_rep_min), ("max", timing.seconds_per_rep_max)):
+            expected = float(record[f"{extreme}#inclusive#sum#time.duration"]) / reps
+            assert seconds == pytest.approx(expected, rel=1e-9)
+    quartz = shared_data / "rajaperf" / EXPECTED["cali_quartz_O3_01"][0]
+    assert {timing.seconds_per_rep_min for timing in read(quartz).timings} == {None}
+
+
+def test_sizes_of_six_digits_get_their_digits_from_the_metadata(tmp_path: Path) -> None:
+    file = tmp_path / "x.cali"
+    text = STREAM.replace("attr=32=34,data=1.5=3", "attr=32=34=36,data=1.5=3=1.04858e+06").replace(
+        "__rec=node,id=40,",
+        "__rec=node,id=35,attr=13,data=ProblemSize,parent=5\n__rec=node,id=36,attr=8,data=any#ProblemSize,parent=35\n"
+        "__rec=node,id=40,",
+    )
+    file.write_text(text)
+    assert read(file).timings[0].problem_size == 1048580
+    asked = "__rec=node,id=60,attr=8,data=ProblemSizeRunParam,parent=12\n__rec=node,id=61,attr=60,data={},parent=53\n"
+    for size, restored in (("1048576", 1048576), ("1048576.000000", 1048576), ("2000000", 1048580), ("0", 1048580)):
+        told = text.replace("__rec=globals,ref=53", asked.format(size) + "__rec=globals,ref=61")
+        file.write_text(told)
+        assert read(file).timings[0].problem_size == restored

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from perf_assets.cli.support.options import json_option, kind_option
-from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.measurements import KernelTiming, MetricTotal, Profile, Reading
 from perf_assets.core.text import printable
@@ -51,6 +51,10 @@ def _profile(profile: Profile) -> dict[str, Any]:
         "wall_seconds": profile.wall_seconds,
         "labels": profile.labels,
         "metrics": {name: _metric(total) for name, total in profile.metrics.items()},
+        "regions": [
+            {"path": list(region.path), "is_communication": region.is_communication, **_metric(region.time)}
+            for region in profile.regions
+        ],
     }
 
 
@@ -79,10 +83,13 @@ def command(path: Path, kind: str | None, as_json: bool) -> None:
     The format is found by content. Nothing is stored.
     """
     from perf_assets.readers.read import read
+    from perf_assets.workflows.land import without_threads
 
     if not path.exists():
         raise BadInputError(f"{path} does not exist")
     reading = read(path, kind)
+    for warning in without_threads(path, reading, None):
+        say(warning)
     if as_json:
         print_json(to_json(reading))
     elif reading.timings:
@@ -116,6 +123,19 @@ def _print_profiles(reading: Reading) -> None:
             for name, total in profile.metrics.items()
         ]
         print_table(title, ["metric", "unit", "sum", "mean over ranks", "min", "max"], rows)
+        if profile.regions:
+            _print_regions(profile)
+
+
+def _print_regions(profile: Profile) -> None:
+    longest = sorted(profile.regions, key=lambda region: -region.time.sum)[:_SHOWN_ROWS]
+    count = len(profile.regions)
+    title = f"{count} regions" + (f", the {_SHOWN_ROWS} longest (--json has all)" if count > _SHOWN_ROWS else "")
+    rows = [
+        ["/".join(region.path), *(f"{s:.6g}" for s in (region.time.mean_over_ranks, region.time.min, region.time.max))]
+        for region in longest
+    ]
+    print_table(title, ["region", "mean seconds over ranks", "min", "max"], rows)
 
 
 def _print_overview(reading: Reading) -> None:

@@ -52,7 +52,6 @@ def _entries(path: Path) -> list[Path]:
 def _is_rajaperf(path: Path) -> bool:
     """Whether a file is an output of RAJAPerf, or a folder holds some."""
     from perf_assets.readers.files import scan
-    from perf_assets.readers.formats import kind_of
-    from perf_assets.readers.read import RAJAPERF_KINDS
+    from perf_assets.readers.read import RAJAPERF_KINDS, kind_of_file
 
-    return any(kind_of(source.head) in RAJAPERF_KINDS for source in scan(path))
+    return any(kind_of_file(source) in RAJAPERF_KINDS for source in scan(path))

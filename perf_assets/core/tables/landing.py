@@ -51,10 +51,20 @@ TIMINGS = Table(
         Column("threads", Type.INTEGER, "OpenMP threads of a rank", unit="count", nullable=True, minimum=1),
         Column("seconds_per_rep", Type.REAL, "Mean time of a repetition", unit="seconds", nullable=True, minimum=0),
         Column(
-            "seconds_per_rep_min", Type.REAL, "Fastest pass, per repetition", unit="seconds", nullable=True, minimum=0
+            "seconds_per_rep_min",
+            Type.REAL,
+            "Fastest pass, or rank, per repetition",
+            unit="seconds",
+            nullable=True,
+            minimum=0,
         ),
         Column(
-            "seconds_per_rep_max", Type.REAL, "Slowest pass, per repetition", unit="seconds", nullable=True, minimum=0
+            "seconds_per_rep_max",
+            Type.REAL,
+            "Slowest pass, or rank, per repetition",
+            unit="seconds",
+            nullable=True,
+            minimum=0,
         ),
         Column("bytes_per_rep", Type.REAL, "Bytes moved by a repetition", unit="bytes", nullable=True, minimum=0),
         Column(

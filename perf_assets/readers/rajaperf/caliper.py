@@ -7,9 +7,8 @@ from itertools import pairwise
 from math import inf, isfinite
 
 from perf_assets.core.measurements import KernelTiming
-from perf_assets.readers.caliper import Attribute, Row, read_stream
+from perf_assets.readers.caliper import Attribute, Row, read_stream, units_per_second
 from perf_assets.readers.files import SourceFile, unreadable
-from perf_assets.readers.metric_names import per_second
 from perf_assets.readers.rajaperf.csv import NO_MEAN, NO_REPETITION, TOO_SHORT
 from perf_assets.readers.rajaperf.threads import threads_of
 
@@ -40,6 +39,9 @@ class _Record:
     """One row of a kernel."""
 
     seconds: float | None
+    fastest: float | None
+    """Seconds of the fastest rank, where the profile is over ranks."""
+    slowest: float | None
     calls: float | None
     facts: Facts
     counters: dict[str, float]
@@ -55,6 +57,8 @@ class _Shared:
     ranks: int | None
     threads: int | None
     passes: int
+    requested_size: int | None
+    """Problem size that was asked for, with all its digits."""
     foreign: Counter[Facts]
 
 
@@ -76,13 +80,14 @@ def read_caliper(run: str, source: SourceFile) -> CaliperRun:
     omp_threads = _number_in(metadata.get("omp_max_threads", "")) or None
     variant = metadata.get("variant", "unknown")
     shared = _Shared(
-        run,
-        variant,
-        _tuning(metadata),
-        _ranks(metadata),
-        threads_of(variant, omp_threads),
-        _passes_in_command(metadata.get("cmdline", "")),
-        _shared_facts(by_kernel),
+        run=run,
+        variant=variant,
+        tuning=_tuning(metadata),
+        ranks=_ranks(metadata),
+        threads=threads_of(variant, omp_threads),
+        passes=_passes_in_command(metadata.get("cmdline", "")),
+        requested_size=_requested_size(metadata),
+        foreign=_shared_facts(by_kernel),
     )
     timings = [_timing(kernel, records, shared) for kernel, records in by_kernel.items()]
     return CaliperRun(timings, metadata, omp_threads)
@@ -94,7 +99,8 @@ class _Columns:
     def __init__(self, attributes: Sequence[Attribute]) -> None:
         positions = {attribute.alias: position for position, attribute in enumerate(attributes)}
         self._time = _time_column(attributes)
-        self._divisor = 1.0 if self._time is None else _per_second(attributes[self._time])
+        self._divisor = 1.0 if self._time is None else units_per_second(attributes[self._time])
+        self._extremes = [_extreme_column(attributes, self._time, extreme) for extreme in ("min", "max")]
         self._calls = positions.get(_CALLS)
         self._facts = [positions.get(name) for name in _FACTS]
         self._counters = {
@@ -107,11 +113,18 @@ class _Columns:
         """The numbers of a row."""
         values = row.values
         try:
+            fastest, slowest = [
+                None if position is None else float(values[position]) / self._divisor for position in self._extremes
+            ]
             return _Record(
-                None if self._time is None else float(values[self._time]) / self._divisor,
-                None if self._calls is None else float(values[self._calls]),
-                tuple([None if position is None else float(values[position]) for position in self._facts]),
-                dict(zip(self._counters, map(float, map(values.__getitem__, self._counters.values())), strict=True)),
+                seconds=None if self._time is None else float(values[self._time]) / self._divisor,
+                fastest=fastest,
+                slowest=slowest,
+                calls=None if self._calls is None else float(values[self._calls]),
+                facts=tuple([None if position is None else float(values[position]) for position in self._facts]),
+                counters=dict(
+                    zip(self._counters, map(float, map(values.__getitem__, self._counters.values())), strict=True)
+                ),
             )
         except ValueError as error:
             raise unreadable(source, f"has a bad number for {row.path[-1][:60]!r} ({error})") from None
@@ -125,14 +138,12 @@ def _time_column(attributes: Sequence[Attribute]) -> int | None:
     return found[0] if found else None
 
 
-def _per_second(attribute: Attribute) -> float:
-    """Units of a time column that make a second.
-
-    The unit attribute counts, even where the name contradicts it; the name only where there is none.
-    """
-    if attribute.unit is not None:
-        return per_second(attribute.unit) or 1.0
-    return 1e9 if attribute.name.endswith(".ns") else 1.0
+def _extreme_column(attributes: Sequence[Attribute], time: int | None, extreme: str) -> int | None:
+    """Column of the fastest or slowest rank's time beside the mean one."""
+    if time is None or not attributes[time].name.startswith("avg#"):
+        return None
+    wanted = f"{extreme}#{attributes[time].name.removeprefix('avg#')}"
+    return next((position for position, attribute in enumerate(attributes) if attribute.name == wanted), None)
 
 
 def _is_counter(attribute: Attribute) -> bool:
@@ -159,9 +170,9 @@ def _timing(kernel: str, records: list[_Record], shared: _Shared) -> KernelTimin
     own = records[0] if len(records) == 1 else min(records, key=lambda record: shared.foreign[record.facts])
     size, reps_given, bytes_per_rep, flops_per_rep = own.facts
     reps = _whole(reps_given)
-    seconds = _pass_seconds(records, shared.passes)
-    if seconds is not None:
-        seconds = seconds / reps if reps else None
+    seconds, fastest, slowest = (
+        (total / reps if total is not None and reps else None) for total in _pass_seconds(records, shared.passes)
+    )
     reason = _why_invalid(reps, seconds)
     counters = own.counters
     if not all(map(isfinite, counters.values())):
@@ -171,13 +182,13 @@ def _timing(kernel: str, records: list[_Record], shared: _Shared) -> KernelTimin
         kernel=kernel,
         variant=shared.variant,
         tuning=shared.tuning,
-        problem_size=_whole(size) or None,
+        problem_size=_exact(size, shared.requested_size) or None,
         reps=reps,
         ranks=shared.ranks,
         threads=shared.threads,
         seconds_per_rep=seconds if reason is None else None,
-        seconds_per_rep_min=None,
-        seconds_per_rep_max=None,
+        seconds_per_rep_min=fastest if reason is None else None,
+        seconds_per_rep_max=slowest if reason is None else None,
         bytes_per_rep=_figure(bytes_per_rep),
         flops_per_rep=_figure(flops_per_rep),
         is_valid=reason is None,
@@ -186,15 +197,20 @@ def _timing(kernel: str, records: list[_Record], shared: _Shared) -> KernelTimin
     )
 
 
-def _pass_seconds(records: list[_Record], passes: int) -> float | None:
-    """Mean time of a pass: all records together, divided by how often the kernel was called."""
-    seconds = calls = 0.0
-    for record in records:
-        if record.seconds is None:
-            return None
-        seconds += record.seconds
-        calls += record.calls or 0.0
-    return seconds / (round(calls) if 1 <= calls < 1e9 else passes)
+def _pass_seconds(records: list[_Record], passes: int) -> tuple[float | None, float | None, float | None]:
+    """Mean time of a pass, and that of the fastest and slowest rank: all records divided by how often it was called."""
+    calls = sum(record.calls or 0.0 for record in records)
+    divisor = round(calls) if 1 <= calls < 1e9 else passes
+    return (
+        _added([record.seconds for record in records], divisor),
+        _added([record.fastest for record in records], divisor),
+        _added([record.slowest for record in records], divisor),
+    )
+
+
+def _added(seconds: list[float | None], divisor: int) -> float | None:
+    known = [value for value in seconds if value is not None]
+    return sum(known) / divisor if len(known) == len(seconds) else None
 
 
 def _why_invalid(reps: int | None, seconds: float | None) -> str | None:
@@ -207,6 +223,19 @@ def _why_invalid(reps: int | None, seconds: float | None) -> str | None:
 
 def _figure(value: float | None) -> float | None:
     return value if value is not None and 0 <= value < inf else None
+
+
+def _exact(size: float | None, requested: int | None) -> int | None:
+    """Problem size with all its digits: profiles of Caliper 2.15 have six, the run's metadata all of the request."""
+    if requested is not None and size == float(f"{requested:.6g}"):
+        return requested
+    return _whole(size)
+
+
+def _requested_size(metadata: Mapping[str, str]) -> int | None:
+    """Problem size that was asked for directly; a factor is none."""
+    text = metadata.get("ProblemSizeRunParam", "").partition(".")[0]
+    return _number_in(text) or None if metadata.get("SizeMeaning", "Direct") == "Direct" else None
 
 
 def _whole(value: float | None) -> int | None:

@@ -1,0 +1,118 @@
+"""Names that a site gives to machines and applications, whatever files call them: `aliases.yaml` in the lake."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.machines import check_machine_id
+from perf_assets.core.manifest import check_application
+from perf_assets.core.text import first_problem
+from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.infra.files import write_bytes
+from perf_assets.infra.locks import exclusive
+from perf_assets.storage.lake import Lake
+
+ALIASES_NAME = "aliases.yaml"
+_ENDING = re.compile(r"(?:\.(?:exe|x|out|bin)|[-_]v?\d+(?:\.\d+)*|v?\d+(?:\.\d+)+)+$")
+_LOCK_SECONDS = 60.0
+_HEAD = (
+    "# Names as files have them, and what they are called here. 'perf-assets land' adds to it; edit it as you like.\n"
+)
+
+
+class AliasFile(BaseModel):
+    """Content of `aliases.yaml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    machines: dict[str, Annotated[str, AfterValidator(check_machine_id)]] = Field(default_factory=dict)
+    applications: dict[str, Annotated[str, AfterValidator(check_application)]] = Field(default_factory=dict)
+
+
+@dataclass
+class Aliases:
+    """A site's names, and those that are new since they were read."""
+
+    path: Path
+    file: AliasFile
+    known_applications: frozenset[str] = frozenset()
+    """Of what landed before."""
+    learned: dict[str, str] = field(default_factory=dict)
+    """Application by what files call it."""
+
+    def machine(self, told: str) -> str:
+        """Machine that files call `told`; as an id, where the site has no name for it."""
+        return self.file.machines.get(told) or re.sub(r"[^a-z0-9_-]+", "-", told.lower()).strip("-_")[:64]
+
+    def application(self, told: str) -> str:
+        """Application that files call `told`: the site's name, or the one known application of nearly that name."""
+        names = dict(self.file.applications) | self.learned
+        if told in names:
+            return names[told]
+        known = self.known_applications | set(names.values())
+        alike = [name for name in known if same_name(name) == same_name(told)]
+        if told in known or len(alike) != 1:
+            return told
+        self.learned[told] = alike[0]
+        return alike[0]
+
+    def learn(self, told: str, application: str) -> None:
+        """Remember that an application which files call `told` is called otherwise."""
+        if told != application:
+            self.learned[told] = application
+
+    def nearly(self, application: str) -> str | None:
+        """A known application that a new name may be a slip of."""
+        if application in self.known_applications:
+            return None
+        return next(iter(get_close_matches(application, sorted(self.known_applications), n=1, cutoff=0.75)), None)
+
+    def save(self) -> None:
+        """Add what was learned to the file."""
+        new = {told: name for told, name in self.learned.items() if self.file.applications.get(told) != name}
+        if new:
+            document = {
+                "machines": dict(sorted(self.file.machines.items())),
+                "applications": dict(sorted({**self.file.applications, **new}.items())),
+            }
+            with exclusive(self.path.parent / "locks" / "aliases.lock", f"writing {self.path}", _LOCK_SECONDS):
+                write_bytes(self.path, _text(document))
+
+
+def _text(document: Mapping[str, object]) -> bytes:
+    return (_HEAD + yaml.safe_dump(document, allow_unicode=True, sort_keys=False)).encode()
+
+
+def same_name(name: str) -> str:
+    """What is left of an application's name without case, ending and version: Kripke.exe and kripke-1.2 are alike."""
+    stem = _ENDING.sub("", name.casefold())
+    return re.sub(r"[-_ .]", "", stem) or name.casefold()
+
+
+def load_aliases(lake: Lake, known_applications: Iterable[str] = ()) -> Aliases:
+    """Names of a lake; none where it has no file of them."""
+    path = lake.root / ALIASES_NAME
+    document: Mapping[str, object] = {}
+    if path.is_file():
+        document = parse_yaml(str(path), path.read_text(errors="replace")) or {}
+    try:
+        return Aliases(path, AliasFile.model_validate(document), frozenset(known_applications))
+    except ValidationError as error:
+        raise BadInputError(f"{path}: {first_problem(error)}") from None
+
+
+def known_applications(lake: Lake) -> set[str]:
+    """Applications of all bundles that were ingested."""
+    from perf_assets.storage.record import MachineRecord
+
+    found: set[str] = set()
+    for machine in lake.machines():
+        found |= set(MachineRecord(lake.record, machine).ledger(["app"])["app"].to_pylist())
+    return {name for name in found if name}

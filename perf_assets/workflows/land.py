@@ -1,0 +1,373 @@
+"""What landing some paths would do: which bundles they become, what the files say of each, and what they do not."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from perf_assets.core.errors import BadInputError, listed
+from perf_assets.core.manifest import MANIFEST_NAME, MAX_ARGS, BundleFacts, check_relative_path, parse_manifest
+from perf_assets.core.measurements import Profile, Reading
+from perf_assets.core.text import first_problem, printable
+from perf_assets.readers.bundle import has_target
+from perf_assets.readers.caliper import read_stream
+from perf_assets.readers.files import SourceFile, scan, system_errors
+from perf_assets.readers.formats import Kind
+from perf_assets.readers.read import PROFILE_KINDS, RAJAPERF_KINDS, kind_of_file, read_files
+from perf_assets.storage.aliases import Aliases
+from perf_assets.storage.lake import LandedBundle
+from perf_assets.storage.landing import plain_files, verified_manifest
+
+_MACHINE, _PROGRAM, _LAUNCHED = ("cluster", "machine"), ("app", "program", "exec"), "launched_at"
+_RANKS = ("jobsize", "mpi.world.size")
+_SOFTWARE = re.compile(r"(?:compiler|mpi|cuda|rocm|hip).?(?:name|version)?|(?:code.?)?version|hash", re.IGNORECASE)
+_OF_ONE_RUN = ("args", "ranks", "wall_seconds")
+_FLAG = "given"
+_MAX_TAG = 200
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A bundle that would land."""
+
+    path: Path
+    """Folder or file that it is copied from."""
+    files: tuple[str, ...] | None
+    """Files of the folder that belong to it; None: all."""
+    facts: BundleFacts
+    origins: dict[str, str]
+    """Where each fact is from."""
+    name: str | None = None
+    run: dict[str, Any] = field(default_factory=dict)
+    """What the files themselves will say of the run when they are read: ranks, threads, nodes, run time."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def shown_path(self) -> str:
+        """For people."""
+        is_one = self.files is not None and len(self.files) == 1
+        return str(self.path / self.files[0]) if is_one and self.files else str(self.path)
+
+
+Progress = Callable[[Path], None]
+
+
+def plan_landing(
+    paths: Sequence[Path], given: Mapping[str, Any], aliases: Aliases, on_path: Progress = lambda path: None
+) -> list[Planned]:
+    """Look at everything; a path that says too little, or that cannot be read, is an error before anything lands."""
+    planned: list[Planned] = []
+    for path in paths:
+        on_path(path)
+        if not path.exists():
+            raise BadInputError(f"{path} does not exist")
+        with system_errors(printable(path.name or str(path))):
+            planned += _plan_path(path, given, aliases)
+    return planned
+
+
+def _plan_path(path: Path, given: Mapping[str, Any], aliases: Aliases) -> Iterator[Planned]:
+    folders = _prepared_folders(path)
+    for folder in folders:
+        yield _prepared(folder, given)
+    if folders and folders[0] == path:
+        return
+    if path.is_dir():
+        # Links and the like are refused before anything is read.
+        for name in plain_files(path):
+            if not name.endswith(f"/{MANIFEST_NAME}"):
+                _check_name(name)
+    inside = tuple(f"{folder.relative_to(path)}/" for folder in folders)
+    sources = [source for source in scan(path) if not source.name.startswith(inside)] if inside else scan(path)
+    groups = _by_family(sources, given.get("kind"))
+    if folders and not groups:
+        return
+    for family, group in groups or [(given.get("kind"), sources)]:
+        is_all = len(groups) <= 1 and not folders
+        yield from _plan_group(_Group(path, group, family, is_all), given, aliases)
+
+
+def _check_name(name: str) -> None:
+    try:
+        check_relative_path(name)
+    except ValueError as error:
+        raise BadInputError(f"{error}: rename it") from None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Files of a path that are read together."""
+
+    path: Path
+    sources: Sequence[SourceFile]
+    family: str | None
+    is_all: bool
+    """Whether they are all files of the path."""
+
+    def names(self, sources: Sequence[SourceFile] | None = None) -> tuple[str, ...] | None:
+        """Files to copy: None for all."""
+        chosen = self.sources if sources is None else sources
+        return None if self.is_all and len(chosen) == len(self.sources) else tuple(source.name for source in chosen)
+
+
+def _prepared_folders(path: Path) -> list[Path]:
+    """Folders with a manifest of their own: the path itself, or those in it."""
+    if not path.is_dir():
+        return []
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        if MANIFEST_NAME in files:
+            found.append(Path(folder))
+            folders.clear()
+    return found
+
+
+def _prepared(path: Path, given: Mapping[str, Any]) -> Planned:
+    """Bundle of a folder that has a manifest, which must be true."""
+    if given:
+        raise BadInputError(f"{path} has a {MANIFEST_NAME}: leave out --{min(given).replace('_', '-')}, or remove it")
+    bundle = LandedBundle(path.absolute())
+    manifest = verified_manifest(bundle, parse_manifest(bundle.manifest_bytes).machine)
+    facts = BundleFacts.model_validate(manifest.model_dump(exclude={"files", "version"}))
+    origins = dict.fromkeys(facts.model_dump(exclude_defaults=True), MANIFEST_NAME)
+    return Planned(path, None, facts, origins, name=path.absolute().name)
+
+
+def _by_family(sources: Sequence[SourceFile], kind: str | None) -> list[tuple[str | None, list[SourceFile]]]:
+    """RAJAPerf's files and those of profiles apart, where both are there."""
+    if kind is not None:
+        return []
+    kinds = {source.name: kind_of_file(source) for source in sources}
+    beside = RAJAPERF_KINDS | {Kind.COMMAND}
+    rajaperf = [source for source in sources if kinds[source.name] in beside]
+    others = [source for source in sources if kinds[source.name] not in beside]
+    has_rajaperf = any(kinds[source.name] in RAJAPERF_KINDS for source in rajaperf)
+    has_profile = any(kinds[source.name] in PROFILE_KINDS for source in others)
+    if has_rajaperf and has_profile:
+        return [("rajaperf", rajaperf), ("profile", others)]
+    return [(None, list(sources))] if sources else []
+
+
+def _plan_group(group: _Group, given: Mapping[str, Any], aliases: Aliases) -> Iterator[Planned]:
+    name = printable(group.path.name or str(group.path))
+    reading = read_files(group.sources, name, group.family)
+    if reading.timings:
+        for machine, origin, sources in _machines_of_rajaperf(group, given, aliases):
+            part = reading if machine is None else read_files(sources, name, "rajaperf")
+            told = {} if machine is None else {"machine": (machine, origin)}
+            yield _planned(group, sources, part, told | {"kind": ("rajaperf", "")}, given)
+    elif reading.format.startswith(("samples", "jobs")):
+        yield _planned_samples(group, reading, given, aliases)
+    else:
+        for sources, profiles in _runs(group, reading, given):
+            yield _planned_profile(group, sources, reading, profiles, given, aliases)
+
+
+def _machines_of_rajaperf(
+    group: _Group, given: Mapping[str, Any], aliases: Aliases
+) -> Iterator[tuple[str | None, str, Sequence[SourceFile]]]:
+    """Machine by what profiles say of their cluster, with the files in its folders; None where no file names one."""
+    if "machine" in given:
+        yield None, "", group.sources
+        return
+    clusters: dict[str, dict[str, list[SourceFile]]] = {}
+    for source in group.sources:
+        if kind_of_file(source) is Kind.CALIPER:
+            cluster = read_stream(source, depth=-1).metadata.get("cluster", "")
+            clusters.setdefault(cluster, {}).setdefault(source.directory, []).append(source)
+    named = {cluster: folders for cluster, folders in clusters.items() if cluster}
+    if len(named) <= 1:
+        cluster = next(iter(named), "")
+        yield (aliases.machine(cluster) if cluster else None), "cluster in .cali", group.sources
+        return
+    by_folder = {folder: cluster for cluster, folders in named.items() for folder in folders}
+    for cluster, folders in sorted(named.items()):
+        beside = [
+            s for s in group.sources if by_folder.get(s.directory) == cluster and kind_of_file(s) is not Kind.CALIPER
+        ]
+        shared = [folder for folder in folders if sum(folder in other for other in named.values()) > 1]
+        if shared and any(s.directory in shared for s in beside):
+            raise BadInputError(
+                f"{group.path / shared[0]} holds reports beside profiles of the machines {listed(sorted(named))}: "
+                "put each machine's into a folder of its own, or say --machine"
+            )
+        own = [source for sources in folders.values() for source in sources]
+        yield aliases.machine(cluster), "cluster in .cali", [*own, *beside]
+
+
+def _runs(
+    group: _Group, reading: Reading, given: Mapping[str, Any]
+) -> Iterator[tuple[Sequence[SourceFile], Sequence[Profile]]]:
+    """Profiles with their files: each run its own bundle where the files say which run they are of."""
+    files = _files_of_runs([profile.run for profile in reading.profiles], group.sources)
+    says = [bool(profile.labels.keys() & {*_MACHINE, "args", _LAUNCHED}) for profile in reading.profiles]
+    if len(says) < 2 or not any(says) or not all(files.values()):
+        yield group.sources, reading.profiles
+        return
+    for field_name in _OF_ONE_RUN:
+        if field_name in given:
+            option = f"--{field_name.replace('_', '-')}"
+            raise BadInputError(f"{option} is for one run, but {group.path} holds {len(says)}: land that one alone")
+    for profile in reading.profiles:
+        yield files[profile.run], [profile]
+
+
+def _files_of_runs(runs: Sequence[str], sources: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
+    """Files by run, which is named after its file or its folder: a file belongs to the innermost."""
+    files: dict[str, list[SourceFile]] = {run: [] for run in runs}
+    for source in sources:
+        above = [run for run in runs if run == "." or source.name == run or source.name.startswith(f"{run}/")]
+        if above:
+            files[max(above, key=lambda run: (run != ".", len(run)))].append(source)
+    return files
+
+
+def _planned_profile(
+    group: _Group,
+    sources: Sequence[SourceFile],
+    reading: Reading,
+    profiles: Sequence[Profile],
+    given: Mapping[str, Any],
+    aliases: Aliases,
+) -> Planned:
+    labels = _common([profile.labels for profile in profiles])
+    told: dict[str, tuple[Any, str]] = {"kind": ("profile", reading.format)}
+    for key in _MACHINE:
+        if key in labels and "machine" not in told:
+            told["machine"] = (aliases.machine(labels[key]), key)
+    program = next((labels[key] for key in _PROGRAM if key in labels), None)
+    if program and "app" in given:
+        aliases.learn(program, given["app"])
+    elif program:
+        app = aliases.application(program)
+        told["app"] = (app, "program" if app == program else f"{program}, known as {app}")
+    if "args" in labels:
+        told["args"] = (labels["args"], labels.get("args_from", "command line"))
+    if _LAUNCHED in labels:
+        told["collected_at"] = (labels[_LAUNCHED], "launch date")
+    software = {key: value[:_MAX_TAG] for key, value in labels.items() if _SOFTWARE.fullmatch(key)}
+    if software:
+        told["tags"] = (software, "metadata")
+    _check_ranks(group, profiles, given)
+    return _planned(group, sources, reading, told, given, profiles, _doubts(group.path, profiles, given, aliases, told))
+
+
+def _check_ranks(group: _Group, profiles: Sequence[Profile], given: Mapping[str, Any]) -> None:
+    for profile in profiles:
+        says = next((key for key in _RANKS if key in profile.labels), None)
+        if says and given.get("ranks") not in (None, profile.ranks):
+            raise BadInputError(
+                f"--ranks {given['ranks']} contradicts {printable(profile.run)} of {group.path}, which is of "
+                f"{profile.ranks} ranks ({says}): leave it out"
+            )
+
+
+def _doubts(
+    path: Path,
+    profiles: Sequence[Profile],
+    given: Mapping[str, Any],
+    aliases: Aliases,
+    told: Mapping[str, tuple[Any, str]],
+) -> Iterator[str]:
+    if "wall_seconds" not in given and all(profile.wall_seconds is None for profile in profiles):
+        yield f"{path}: no run time in the files: give --wall-seconds, or it cannot be compared with other machines"
+    app = given.get("app") or told.get("app", (None,))[0]
+    nearly = aliases.nearly(app) if app else None
+    if nearly:
+        yield f"{path}: the application {app} is new; if it is {nearly}, give --app {nearly}, and it is remembered"
+
+
+def _planned_samples(group: _Group, reading: Reading, given: Mapping[str, Any], aliases: Aliases) -> Planned:
+    told: dict[str, tuple[Any, str]] = {"kind": ("samples", reading.format)}
+    if reading.format.startswith("jobs"):
+        told["target"] = ("wall_seconds", "job records")
+        clusters = {profile.labels["cluster"] for profile in reading.profiles if "cluster" in profile.labels}
+        if len(clusters) > 1 and "machine" not in given:
+            raise BadInputError(f"{group.path} has jobs of the clusters {listed(sorted(clusters))}: export one each")
+        if clusters:
+            told["machine"] = (aliases.machine(clusters.pop()), "cluster")
+    planned = _planned(group, group.sources, reading, told, given)
+    target = planned.facts.target
+    if target is not None and not has_target(reading, target):
+        columns = sorted({name for profile in reading.profiles[:1] for name in (*profile.metrics, *profile.labels)})
+        raise BadInputError(
+            f"{group.path}: no row has a number in the column {target[:80]!r}, which --target names; "
+            f"there are {listed(columns)}"
+        )
+    return planned
+
+
+def _planned(
+    group: _Group,
+    sources: Sequence[SourceFile],
+    reading: Reading,
+    told: Mapping[str, tuple[Any, str]],
+    given: Mapping[str, Any],
+    profiles: Sequence[Profile] = (),
+    doubts: Iterable[str] = (),
+) -> Planned:
+    values: dict[str, Any] = {name: value for name, (value, _) in told.items()}
+    origins = {name: origin or reading.format for name, (_, origin) in told.items()}
+    if "collected_at" not in values:
+        values["collected_at"], origins["collected_at"] = _newest(sources), "newest file"
+    if "tags" in values and "tags" in given:
+        values["tags"] = values["tags"] | given["tags"]
+    values |= {name: value for name, value in given.items() if name != "tags" or "tags" not in values}
+    origins |= dict.fromkeys(given, _FLAG)
+    if "dataset" in values and "machine" not in values:
+        # Rows of an application, or of nobody's machine, have a landing folder of their own.
+        values["machine"], origins["machine"] = values["dataset"], "the dataset's name"
+    if "machine" not in values:
+        raise BadInputError(f"{group.path} says nowhere which machine it is from: say it with --machine")
+    if len(values.get("args", "")) > MAX_ARGS and "args" not in given:
+        raise BadInputError(
+            f"{group.path}: its command line has {len(values['args'])} characters, more than {MAX_ARGS}: give --args"
+        )
+    try:
+        facts = BundleFacts.model_validate(values)
+    except ValidationError as error:
+        raise BadInputError(f"{group.path}: {first_problem(error)} (see 'perf-assets land --help')") from None
+    return Planned(
+        path=group.path,
+        files=group.names(sources),
+        facts=facts,
+        origins=origins,
+        run=_run_of(profiles),
+        warnings=(*doubts, *without_threads(group.path, reading, facts.threads)),
+    )
+
+
+def without_threads(path: Path, reading: Reading, threads: int | None) -> Iterator[str]:
+    """A warning, where OpenMP's timings do not say how many threads they are of."""
+    openmp = [timing for timing in reading.timings if "OpenMP" in timing.variant and "Target" not in timing.variant]
+    missing = sum(timing.threads is None for timing in openmp)
+    if missing and threads is None:
+        yield (
+            f"{path}: {missing} timings of OpenMP do not say their threads, and cannot describe a machine: write "
+            "OMP_NUM_THREADS=<threads> into a cmd.txt beside the reports, or give --threads"
+        )
+
+
+def _run_of(profiles: Sequence[Profile]) -> dict[str, Any]:
+    if len(profiles) != 1:
+        return {}
+    (profile,) = profiles
+    told = {"ranks": profile.ranks, "threads": profile.threads_per_rank, "nodes": profile.hosts}
+    return {key: value for key, value in (told | {"wall_seconds": profile.wall_seconds}).items() if value is not None}
+
+
+def _common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What all profiles say alike."""
+    first, *others = labels
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+
+
+def _newest(sources: Sequence[SourceFile]) -> datetime:
+    newest = max((Path(source.path).stat().st_mtime for source in sources), default=0.0)
+    return datetime.fromtimestamp(int(newest), UTC)

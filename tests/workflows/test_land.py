@@ -1,0 +1,190 @@
+"""Landing without typing: what files say of themselves, trees of many runs, and names that a site keeps."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from perf_assets.cli.main import cli
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.manifest import Manifest, parse_manifest
+from perf_assets.readers.bundle import read_bundle
+from perf_assets.storage.aliases import load_aliases, same_name
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import land
+from tests.conftest import profile_facts
+from tests.readers.test_caliper_profile import _ONE_REGION, stream
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    root = tmp_path / "lake"
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(root))
+    return Lake(root)
+
+
+def run(*arguments: str | Path) -> Any:
+    done = CliRunner().invoke(cli, ["land", *map(str, arguments), "--json"])
+    if done.exception is not None:
+        raise done.exception
+    return json.loads(done.stdout)["bundles"]
+
+
+def refused(*arguments: str | Path) -> str:
+    with pytest.raises(BadInputError) as error:
+        run(*arguments)
+    return str(error.value)
+
+
+def manifests(lake: Lake) -> list[Manifest]:
+    return [parse_manifest(path.read_bytes()) for path in sorted(lake.landing.glob("*/*/manifest.json"))]
+
+
+def campaign(tmp_path: Path, count: int = 3, **metadata: str) -> Path:
+    """A tree of folders with one profile each."""
+    folder = tmp_path / "campaign"
+    for number in range(count):
+        told = {"cluster": "Opal", "cmdline": f"[./kripke.exe,--size,{number}]", "jobsize": "4", "elapsed_time": "2.5"}
+        (folder / f"run{number}" / "spot").mkdir(parents=True)
+        pairs = " ".join(f"{key}={value}" for key, value in (told | metadata).items())
+        stream(folder / f"run{number}" / "spot", _ONE_REGION, pairs)
+    return folder
+
+
+def test_lulesh_lands_without_a_flag(lake: Lake, shared_data: Path) -> None:
+    folder = shared_data / "caliper" / "lulesh_opal"
+    if not folder.is_dir():
+        pytest.skip(f"no profiles at {folder}")
+    rows = run(folder)
+    assert [(row["machine"], row["kind"], row["state"]) for row in rows] == [("opal", "profile", "landed")] * 3
+    assert [row["state"] for row in run(folder / "27ranks.cali")] == ["already there"]
+    for manifest in manifests(lake):
+        assert (manifest.app, manifest.collected_at.year) == ("lulesh2.0", 2021)
+        assert manifest.tags["compiler"] == "intel"
+        assert "problem_size=30" in manifest.args
+        assert "Ted" not in manifest.model_dump_json()
+    directory = next(lake.landing.glob("*/*"))
+    manifest = parse_manifest((directory / "manifest.json").read_bytes())
+    (row,) = read_bundle(directory, manifest, "digest", directory.name).rows["raw_profiles__runs"]
+    assert (row["machine"], row["ranks"], row["nodes"], row["wall_seconds"]) in {
+        ("opal", 27, 1, 47.231215),
+        ("opal", 64, 2, 55.109814),
+        ("opal", 125, 4, 56.218986),
+    }
+    assert "legendre" not in row["labels"]
+
+
+def test_a_dry_run_says_where_each_fact_is_from_and_lands_nothing(lake: Lake, tmp_path: Path) -> None:
+    bundles = run(campaign(tmp_path, 1), "--dry-run", "--threads", "2")
+    facts = bundles[0]["facts"]
+    assert facts["machine"] == {"value": "opal", "from": "cluster"}
+    assert facts["app"] == {"value": "kripke.exe", "from": "program"}
+    assert facts["args"] == {"value": "--size 0", "from": "command line"}
+    assert facts["threads"] == {"value": "2", "from": "given"}
+    assert facts["ranks"] == {"value": "4", "from": "the files"}
+    assert facts["wall_seconds"] == {"value": "2.5", "from": "the files"}
+    assert not lake.root.exists()
+
+
+def test_a_tree_of_many_runs_becomes_many_bundles(lake: Lake, tmp_path: Path) -> None:
+    rows = run(campaign(tmp_path, 12))
+    assert len({row["bundle"] for row in rows}) == 12
+    assert sorted(manifest.args for manifest in manifests(lake)) == sorted(f"--size {number}" for number in range(12))
+    assert {entry.path for manifest in manifests(lake) for entry in manifest.files} == {"a.cali"}
+    assert "holds 12: land that one alone" in refused(tmp_path / "campaign", "--wall-seconds", "3")
+    assert "--name is for one bundle" in refused(tmp_path / "campaign", "--name", "x")
+
+
+def test_folders_with_a_manifest_are_taken_out_of_a_tree(lake: Lake, tmp_path: Path) -> None:
+    elsewhere = Lake(tmp_path / "elsewhere")
+    prepared = land(elsewhere, profile_facts(), "run-7", lambda folder: (folder / "f").write_text("x") and None)
+    tree = campaign(tmp_path, 2)
+    shutil.copytree(prepared.bundle.directory, tree / "run-7")
+    rows = run(tree)
+    assert [row["bundle"] for row in rows if row["machine"] == "quartz"] == ["run-7"]
+    assert len(rows) == 3
+
+
+def test_nothing_lands_where_one_of_many_is_bad(lake: Lake, tmp_path: Path) -> None:
+    tree = campaign(tmp_path, 3)
+    bad = tree / "run1" / "spot" / "a.cali"
+    bad.write_text(bad.read_text()[:-40])
+    assert "cut off" in refused(tree)
+    assert not lake.landing.exists()
+
+
+def test_two_clusters_in_one_folder_land_apart(lake: Lake, tmp_path: Path, shared_data: Path) -> None:
+    tree = campaign(tmp_path, 1)
+    stream(tree, _ONE_REGION, "cluster=ruby cmdline=[kripke]", "b.cali")
+    assert {row["machine"] for row in run(tree)} == {"opal", "ruby"}
+    both = tmp_path / "both"
+    both.mkdir()
+    for cluster, file in (("a", "quartz_cali/gcc_O3"), ("b", "lassen_cali/1048576")):
+        shutil.copy(next((shared_data / "rajaperf" / file).glob("*.cali")), both / f"{cluster}.cali")
+    assert {(row["machine"], row["kind"]) for row in run(both)} == {("quartz", "rajaperf"), ("lassen", "rajaperf")}
+    assert [row["machine"] for row in run(both, "--machine", "mine")] == ["mine"]
+
+
+def test_rajaperf_and_applications_of_one_tree_land_apart(lake: Lake, tmp_path: Path, shared_data: Path) -> None:
+    tree = campaign(tmp_path, 1)
+    shutil.copy(next((shared_data / "rajaperf" / "quartz_cali" / "gcc_O3").glob("*.cali")), tree / "r.cali")
+    assert {(row["machine"], row["kind"]) for row in run(tree)} == {("quartz", "rajaperf"), ("opal", "profile")}
+
+
+def test_what_contradicts_the_files_is_refused(lake: Lake, tmp_path: Path) -> None:
+    tree = campaign(tmp_path, 1)
+    assert "--ranks 8 contradicts" in refused(tree, "--ranks", "8")
+    long = campaign(tmp_path / "long", 1, cmdline="[app," + "x" * 2**20 + "]")
+    message = refused(long)
+    assert "1048576 characters" in message
+    assert "--args" in message
+    assert len(message) < 400
+    assert run(long, "--args", "--big")[0]["state"] == "landed"
+
+
+def test_nearly_the_same_name_is_the_same_application(lake: Lake, tmp_path: Path) -> None:
+    tree = campaign(tmp_path, 1)
+    run(tree, "--app", "Kripke")
+    assert load_aliases(lake).file.applications == {"kripke.exe": "Kripke"}
+    again = campaign(tmp_path / "again", 1, cmdline="[./kripke-1.2,--size,9]")
+    facts = run(again, "--dry-run")[0]["facts"]
+    assert facts["app"] == {"value": "Kripke", "from": "kripke-1.2, known as Kripke"}
+    assert load_aliases(lake).file.applications == {"kripke.exe": "Kripke"}
+    run(again)
+    assert load_aliases(lake).file.applications == {"kripke.exe": "Kripke", "kripke-1.2": "Kripke"}
+    assert {manifest.app for manifest in manifests(lake)} == {"Kripke"}
+
+
+def test_a_site_names_its_machines(lake: Lake, tmp_path: Path) -> None:
+    lake.root.mkdir()
+    (lake.root / "aliases.yaml").write_text("machines: {Opal: opal-2}\n")
+    assert run(campaign(tmp_path, 1))[0]["machine"] == "opal-2"
+    (lake.root / "aliases.yaml").write_text("machines: {Opal: Not allowed}\n")
+    assert "machine id 'Not allowed' is not allowed" in refused(tmp_path / "campaign")
+
+
+def test_names_are_compared_without_case_ending_and_version() -> None:
+    assert same_name("Kripke.exe") == same_name("kripke") == same_name("KRIPKE-1.2.4") == "kripke"
+    assert same_name("lulesh2.0") == same_name("LULESH")
+    assert same_name("app1") != same_name("app2")
+
+
+def test_threads_of_a_command_file_that_holds_nothing_else(lake: Lake, tmp_path: Path, shared_data: Path) -> None:
+    """As docs/get_started.md has it."""
+    reports = shared_data / "rajaperf" / "epyc-vm_2024" / "t2_s100000_quiet"
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for file in reports.iterdir():
+        if file.suffix in (".csv", ".txt") and file.name != "cmd.txt":
+            shutil.copy(file, folder)
+    done = CliRunner().invoke(cli, ["land", str(folder), "--machine", "epyc-vm", "--json"])
+    assert "timings of OpenMP do not say their threads" in done.stderr
+    (folder / "cmd.txt").write_text("OMP_NUM_THREADS=112\n")
+    done = CliRunner().invoke(cli, ["land", str(folder), "--machine", "epyc-vm", "--json"])
+    assert done.stderr == ""
+    read = CliRunner().invoke(cli, ["read", str(folder), "--json"])
+    threads = {row["threads"] for row in json.loads(read.stdout)["timings"] if "OpenMP" in row["variant"]}
+    assert threads == {112}
