@@ -11,3 +11,11 @@ FOLLOWS = (_UPDATED & _IDLE).with_label("follows what it is made of")
 FOLLOWS_CHECKED = (_UPDATED & _IDLE & dg.AutomationCondition.all_deps_blocking_checks_passed()).with_label(
     "follows what it is made of, once the blocking checks of that have passed"
 )
+
+FOLLOWS_LANDING = (
+    dg.AutomationCondition.any_deps_updated()
+    .ignore(dg.AssetSelection.assets("model_amm__encoder"))
+    .since_last_handled()
+    & _IDLE
+    & dg.AutomationCondition.all_deps_blocking_checks_passed()
+).with_label("follows what landed; a new encoder describes all machines itself")

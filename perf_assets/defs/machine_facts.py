@@ -7,7 +7,6 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
 from perf_assets.core.run_tables import COUNTERS_WIDE
 from perf_assets.core.verdict_tables import VERDICTS
-from perf_assets.defs.adaptation import reference_machine
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.results import rows_of, stored
@@ -30,6 +29,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     from perf_assets.registry.target import candidate_table, registered_name, shown_of
     from perf_assets.registry.versions import CHAMPION
     from perf_assets.reports.machine_facts import MachineFacts
+    from perf_assets.workflows.adapt import reference_machine
 
     alias, number, adapted = shown_of(machine)
     missing: dict[str, str] = {}
@@ -88,6 +88,7 @@ def _planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.D
 
 def _aligned(lake: LakeResource, adapted: "AdaptedTarget") -> "CounterAlignment":
     from perf_assets.models.counter_alignment import align_counters
+    from perf_assets.workflows.adapt import reference_machine
 
     source = reference_machine(adapted)
     tables = [_runs(lake, name) for name in (source, adapted.machine)]

@@ -21,7 +21,6 @@ from perf_assets.defs.build import build_definitions
 from perf_assets.defs.dead_runs import PROCESS_TAG, end_dead_runs, own_process
 from perf_assets.defs.jobs import (
     adapt_machine_job,
-    describe_machine_job,
     draw_machines_job,
     evaluate_xamm_job,
     ingest_machine_job,
@@ -78,10 +77,9 @@ def ingest_machines(
 
 
 def train_fleet(machines: Sequence[str], seed: int, on_stage: Callable[[str], None]) -> None:
-    """Train the encoder, make the AMM of each machine, train and register the source models."""
+    """Train the encoder, which describes each machine, train and register the source models."""
     stages: list[_Stage] = [
-        ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
-        *((f"AMM of {machine}", describe_machine_job.name, {}, machine) for machine in machines),
+        ("AMM encoder and descriptions of machines", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
         ("source models", train_source_job.name, _seeded("train_source_models", seed), None),
     ]
     _run_stages(stages, on_stage)

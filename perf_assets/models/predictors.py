@@ -11,10 +11,21 @@ from perf_assets.models.attention import BenchmarkAttention
 from perf_assets.models.bilinear import BilinearModel
 from perf_assets.models.described_trees import DescribedTrees
 from perf_assets.models.machine_mixture import MachineMixture
+from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 
 _FILE = "kind.json"
 _KINDS: dict[str, type["StoredPredictor"]] = {
-    kind.__name__: kind for kind in (AnchoredTrees, BenchmarkAttention, BilinearModel, DescribedTrees, MachineMixture)
+    kind.__name__: kind
+    for kind in (
+        AnchoredTrees,
+        BenchmarkAttention,
+        BenchmarkMean,
+        BilinearModel,
+        DescribedTrees,
+        MachineMixture,
+        PairMedian,
+        Unchanged,
+    )
 }
 
 

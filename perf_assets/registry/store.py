@@ -147,11 +147,18 @@ def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
             raise
 
 
-def register(candidate: Candidate, alias: str) -> Version:
-    """Log a model with all that belongs to it, register it, and let the alias point to it."""
+def store_exists() -> bool:
+    """Whether anything may be registered: a file that is not there holds nothing, and is not made to find that out."""
+    file = sqlite_file(mlflow_tracking_uri())
+    return file is None or file.exists()
+
+
+def register(candidate: Candidate, alias: str | None) -> Version:
+    """Log a model with all that belongs to it, register it, and let the alias, if any, point to it."""
     client = open_store()
     mlflow.set_experiment(EXPERIMENT)
-    with mlflow.start_run(run_name=f"{candidate.registered_name} {alias}") as run, TemporaryDirectory() as temporary:
+    title = f"{candidate.registered_name} {alias or ''}".strip()
+    with mlflow.start_run(run_name=title) as run, TemporaryDirectory() as temporary:
         folder = Path(temporary) / "fitted"
         candidate.save(folder)
         mlflow.log_params(dict(candidate.params))
@@ -171,7 +178,8 @@ def register(candidate: Candidate, alias: str) -> Version:
             pip_requirements=_REQUIREMENTS,
         )
         version = _create_version(client, candidate, logged.model_uri, run.info.run_id)
-    client.set_registered_model_alias(candidate.registered_name, alias, str(version))
+    if alias is not None:
+        client.set_registered_model_alias(candidate.registered_name, alias, str(version))
     return Version(candidate.registered_name, version, run.info.run_id)
 
 

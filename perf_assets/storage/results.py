@@ -61,6 +61,20 @@ def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     return rows
 
 
+def stored_or_none(lake: Lake, table: Table) -> "pd.DataFrame":
+    """All rows of a table; none where there are none yet."""
+    if has_rows(lake, table):
+        return stored(lake, table, "")
+    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    rows: pd.DataFrame = schema.empty_table().to_pandas()
+    return rows
+
+
+def written_at(lake: Lake, table: Table) -> tuple[int, ...]:
+    """When the parts of a table were last replaced: another value means that it may have changed."""
+    return tuple(file.stat().st_mtime_ns for file in _files(lake, table))
+
+
 def rows_of(lake: Lake, table: Table, machine: str) -> "pd.DataFrame | None":
     """Rows of a machine, where the table is made machine by machine; None where there are none."""
     file = lake.record / table.name / f"machine={machine}" / _FILE
