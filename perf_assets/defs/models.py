@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ENCODER = "model_amm__encoder"
 MAP = "out_amm__machines"
 WITH_AMM, WITHOUT_AMM = "model_source__with_amm", "model_source__without_amm"
+INPUTS = "model_source__inputs"
 
 
 class TrainingConfig(dg.Config):
@@ -244,7 +245,7 @@ def train_source_models(
     )
     explained_by = (
         (BEHAVES_LIKE, behaves_like(made.samples, made.trained.model)),
-        (FEATURE_MASKS, feature_masks(made.samples)),
+        (FEATURE_MASKS, feature_masks(made.samples, made.embedded)),
     )
     for table, rows in explained_by:
         path = store(lake.lake(), lake.warehouse(), table, rows.assign(is_simulated=lake.is_simulated()))
@@ -257,3 +258,30 @@ def train_source_models(
                 "record": dg.MetadataValue.path(path),
             },
         )
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            INPUTS,
+            "Inputs of downstream models (xAMM): per run and ordered pair of machines the embedding of the run, the "
+            "AMM of both machines and the relative time. 'perf-assets export inputs' writes it into a file.",
+            {"parquet"},
+            [FEATURES.name, AMMS.name, WITH_AMM],
+        )
+    ],
+    name="make_model_inputs",
+)
+@explained
+def make_model_inputs(lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Put embeddings, AMMs and relative times side by side."""
+    from perf_assets.workflows.inputs import inputs_file, make_inputs
+
+    rows = make_inputs(lake.lake(), lake.fleet_runs())
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            "preview": dg.MetadataValue.md(markdown_rows(rows.head(PREVIEW_ROWS), ".3f")),
+            "file": dg.MetadataValue.path(inputs_file(lake.lake())),
+        }
+    )

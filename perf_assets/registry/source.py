@@ -5,6 +5,7 @@ from pathlib import Path
 
 from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.features.paired import PairedSamples
+from perf_assets.models.inputs import Embedded
 from perf_assets.models.source.basis import PriorBasis
 from perf_assets.models.source_model import SourceModel
 from perf_assets.models.source_training import BLEND, TrainedSource
@@ -16,7 +17,7 @@ from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, version
 
 NAME = SOURCE
 WITH_AMM, WITHOUT_AMM = SOURCE_ALIASES
-_BASIS = "basis"
+_BASIS, _EMBEDDING = "basis", "embedding.npz"
 
 
 def register_source(
@@ -26,6 +27,7 @@ def register_source(
     *,
     with_amm: bool,
     basis: PriorBasis | None = None,
+    embedding: Embedded | None = None,
     files: dict[str, bytes] | None = None,
 ) -> Version:
     """Register one of the two; the one with AMMs carries the other for machines that have none.
@@ -48,6 +50,8 @@ def register_source(
         model.save(folder)
         if basis is not None:
             basis.save(folder / _BASIS)
+        if embedding is not None:
+            embedding.save(folder / _EMBEDDING)
 
     candidate = Candidate(
         registered_name=NAME,
@@ -79,6 +83,11 @@ def load_basis(version: int) -> PriorBasis:
     if not folder.is_dir():
         raise BadInputError(f"target models cannot start from {NAME} version {version}: it has no {WITH_AMM} members")
     return PriorBasis.load(folder)
+
+
+def load_embedding(version: int) -> Embedded:
+    """The embedding of runs that was fitted with a registered version with AMMs."""
+    return Embedded.load(fitted_folder(NAME, version) / _EMBEDDING)
 
 
 def source_in_use() -> int:

@@ -105,8 +105,19 @@ def replaced_by(name: str, version: int) -> int | None:
 
 
 def tags_of(name: str, version: int) -> dict[str, str]:
-    """What a version was made of."""
-    return dict(open_store().get_model_version(name, str(version)).tags)
+    """What a version was made of; refuses where there is none of this number."""
+    try:
+        return dict(open_store().get_model_version(name, str(version)).tags)
+    except MlflowException as error:
+        raise BadInputError(
+            f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models'"
+        ) from None
+
+
+def alias_of(name: str, version: int) -> str:
+    """The alias that people load a version by: source models have one for each kind."""
+    kind = tags_of(name, version).get("kind", "")
+    return kind if kind in SOURCE_ALIASES else CHAMPION
 
 
 def tags_by_version(name: str) -> dict[int, dict[str, str]]:
@@ -132,14 +143,7 @@ def promote(name: str, version: int) -> None:
     """Let a version be what people get (champion, or the alias of its kind of source model); the one before it is
     remembered.
     """
-    client = open_store()
-    try:
-        client.get_model_version(name, str(version))
-    except MlflowException as error:
-        raise BadInputError(
-            f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models'"
-        ) from None
-    alias, before = _alias_of(name, version), versions(name)
+    alias, before, client = alias_of(name, version), versions(name), open_store()
     if before.get(alias) == version:
         return
     # First what is needed to go back, then the alias: killed in between, the champion is still the old one.
@@ -171,12 +175,6 @@ def roll_back(name: str, alias: str = CHAMPION) -> tuple[int, int]:
     # Or going back again and again would go round in a circle.
     client.delete_model_version_tag(name, str(now), _REPLACED)
     return before, now
-
-
-def _alias_of(name: str, version: int) -> str:
-    """The alias that people load a version by: source models have one for each kind."""
-    kind = tags_of(name, version).get("kind", "")
-    return kind if kind in SOURCE_ALIASES else CHAMPION
 
 
 def _described(client: MlflowClient, version: ModelVersion, aliases: dict[str, int]) -> Registered:

@@ -54,19 +54,24 @@ def train_and_register_encoder(
 def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: bool) -> "pd.DataFrame":
     """Store the machine's description by every encoder that is in use; gives its rows.
 
-    Refuses where there is no encoder yet, no RAJAPerf run, or too little of it.
+    Descriptions by further encoders stay as they were while a registered source model takes them. Refuses where there
+    is no encoder yet, no RAJAPerf run, or too little of it.
     """
     import pandas as pd
 
-    from perf_assets.registry.amm import encoders_in_use, load_encoder
+    from perf_assets.registry.amm import encoders_in_use, encoders_of_sources, load_encoder
 
     if tables.kernels.empty:
         raise BadInputError(f"no AMM of {machine}: it has no RAJAPerf run")
     numbers = encoders_in_use()
     if not numbers:
         raise BadInputError(f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'")
-    frames = [_rows(load_encoder(number)[1].encoder, tables) for number in numbers]
+    frames = [described_rows(load_encoder(number)[1].encoder, tables) for number in numbers]
     rows = pd.concat(frames, ignore_index=True).assign(is_simulated=is_simulated)
+    before = rows_of(lake, AMMS, machine)
+    if before is not None:
+        needed = encoders_of_sources() - set(rows["encoder_version"])
+        rows = pd.concat([rows, before[before["encoder_version"].isin(needed)]], ignore_index=True)
     store_part(lake, AMMS, rows, f"machine={machine}")
     return rows
 
@@ -95,7 +100,8 @@ def digest_of_rows(rows: "pd.DataFrame") -> str:
     return digest_of(ordered.to_csv(index=False).encode())
 
 
-def _rows(encoder: "AmmEncoder", tables: FleetTables) -> "pd.DataFrame":
+def described_rows(encoder: "AmmEncoder", tables: FleetTables) -> "pd.DataFrame":
+    """Rows of `model_amm__machines` of the machines of tables, but for whether they are simulated."""
     from perf_assets.features.descriptions import AMM, description_rows
     from perf_assets.features.fleet_samples import benchmark_samples
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.features.paired import PairedSamples
+    from perf_assets.models.inputs import Embedded
     from perf_assets.models.source.settings import SourceSettings
     from perf_assets.models.source_training import TrainedSource
     from perf_assets.registry.store import Version
@@ -27,6 +28,8 @@ class RegisteredSource:
 
     trained: "TrainedSource"
     samples: "PairedSamples"
+    embedded: "Embedded"
+    """The embedding of runs that is stored with the model."""
     versions: dict[bool, "Version"]
     """By whether it has AMMs."""
     encoder_number: int
@@ -51,6 +54,7 @@ def train_and_register(
     """
     from perf_assets.features.descriptions import with_vectors
     from perf_assets.features.fleet_samples import benchmark_samples, fleet_samples
+    from perf_assets.models.inputs import fit_embedding
     from perf_assets.models.source.basis import PriorBasis
     from perf_assets.models.source_training import DescribedBy, not_worse, train_source
     from perf_assets.registry.amm import load_encoder
@@ -76,15 +80,15 @@ def train_and_register(
     basis = PriorBasis.fit(runs, described, settings)
     tags = provenance | {"seed": str(settings.seed), ENCODER: encoder.encoder.version, "amm_version": str(number)}
     card = {"model_card.md": source_card(trained.scores, _weights(trained), tags).encode()}
+    embedded = fit_embedding(samples, settings.seed)
     versions = {
-        with_amm: register_source(
-            trained, samples, tags, with_amm=with_amm, basis=basis if with_amm else None, files=card
-        )
-        for with_amm in (False, True)
+        False: register_source(trained, samples, tags, with_amm=False, files=card),
+        True: register_source(trained, samples, tags, with_amm=True, basis=basis, embedding=embedded, files=card),
     }
     made = RegisteredSource(
         trained=trained,
         samples=samples,
+        embedded=embedded,
         versions=versions,
         encoder_number=number,
         encoder_version=encoder.encoder.version,

@@ -24,7 +24,7 @@ from perf_assets.defs.models import WITH_AMM
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.models import source_training, transfer_matrix
+from perf_assets.models import transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -36,6 +36,9 @@ from tests.reports.site_checks import check_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("training")]
 FLEET = ("lassen", "quartz", "ruby", "dane")
+METHODS: dict[str, object] = {
+    "train_source_models": {"config": {"without_amm": ["raw_xgboost"], "with_amm": ["raw_amm_xgboost"]}}
+}
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,16 @@ def once() -> Iterator[Site]:
         lake = Lake(Path(folder))
         _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost",))
-        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
         patch.setattr(transfer_matrix, "SHOTS", (0, 5))
         for bundle in fleet_bundles(0.12, 0, list(FLEET)):
             land(lake, bundle.facts, bundle.name, bundle.write)
         instance.add_dynamic_partitions("machines", list(FLEET))
         run(instance, lake, "ingest_machine", FLEET)
         run(instance, lake, "train_amm_encoder_job")
-        run(instance, lake, "describe_machine_job", FLEET)
-        run(instance, lake, "train_source_job")
-        run(instance, lake, "adapt_machine_job", ("dane",), {"score_machine": {"config": {"seeds": 1}}})
+        run(instance, lake, "train_source_job", steps=METHODS)
+        run(
+            instance, lake, "adapt_machine_job", ("dane",), {"score_machine": {"config": {"seeds": 1, "shots": [0, 5]}}}
+        )
         yield Site(lake, instance)
 
 
@@ -120,8 +122,13 @@ def test_every_machine_has_its_amm_of_one_encoder(made: Site) -> None:
     rows = stored(lake, AMMS, "")
     assert set(rows["seen_as"]) == {*FLEET, "lassen (host)"}
     assert rows["encoder_version"].nunique() == 1
-    assert (rows.groupby("seen_as").size() == 8).all()
+    amms = rows[rows["part"] == "amm"]
+    assert (amms.groupby(["seen_as", "option"]).size() == 8).all()
+    assert amms["option"].nunique() == 12
+    assert {"core", "busy_core", "half_busy_core", "device"} == set(rows.loc[rows["part"] == "kernel", "option"])
     assert rows["is_simulated"].all()
+    described = made.instance.get_materialized_partitions(dg.AssetKey(AMMS.name))
+    assert described == set(FLEET), "the step that trains the encoder describes all machines"
     for name in ("amm.json", "amm.parquet", "amm.html"):
         assert (lake.reports / name).stat().st_size > 500
 
@@ -173,7 +180,10 @@ def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResu
         job = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def("refresh_machine")
     gc.collect()
     config = {
-        "ops": {"adapt_machine": {"config": {"only_if_changed": True}}, "score_machine": {"config": {"seeds": 1}}}
+        "ops": {
+            "adapt_machine": {"config": {"only_if_changed": True}},
+            "score_machine": {"config": {"seeds": 1, "shots": [0, 5]}},
+        }
     }
     return job.execute_in_process(config, instance=instance, partition_key="dane", raise_on_error=False)
 

@@ -3,10 +3,8 @@
 import sys
 
 from perf_assets.cli.main import main
-from perf_assets.models import source_training
 
 if __name__ == "__main__":
-    source_training.WITHOUT_AMM = ("raw_xgboost",)
-    source_training.WITH_AMM = ("raw_amm_xgboost",)
-    sys.argv = ["perf-assets", "train", "--json"]
+    methods = ("raw_xgboost", "raw_amm_xgboost")
+    sys.argv = ["perf-assets", "train", *(word for name in methods for word in ("--method", name)), "--json"]
     main()

@@ -7,8 +7,9 @@ import pytest
 
 from perf_assets.features.fleet_samples import fleet_samples
 from perf_assets.features.paired import PairedSamples
-from perf_assets.models.adapted import AdaptedTarget, adapt
+from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, adapt
 from perf_assets.models.judgement import THRESHOLD, compare, drift
+from perf_assets.models.paired_prior import refitted_priors
 from tests.features.fleet_tables import fleet_tables
 
 MACHINE = "cedar"
@@ -31,7 +32,7 @@ def with_runs(samples: PairedSamples, count: int, factor: float = 1.0) -> Paired
 
 
 def adapted(samples: PairedSamples) -> AdaptedTarget:
-    return adapt(samples, MACHINE, 0, lambda line: None)
+    return adapt(samples, MACHINE, refitted_priors(samples, 0, PRIOR_COMPONENTS), 0, lambda line: None)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.paired import HOST, PairedSamples
-from perf_assets.models.adapted import AdaptedTarget, adapt
+from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, adapt
+from perf_assets.models.paired_prior import refitted_priors
 from perf_assets.models.stored_samples import with_questions
 from perf_assets.registry.runs_table import questions
 from perf_assets.registry.target import champion_of, made_of, register_target, registered_name
@@ -20,7 +21,7 @@ from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, v
 @pytest.fixture(scope="module")
 def adapted(fleet: PairedSamples) -> AdaptedTarget:
     """Of the machine with GPUs, which is two to programs."""
-    return adapt(fleet, "elm", 0, lambda line: None)
+    return adapt(fleet, "elm", refitted_priors(fleet, 0, PRIOR_COMPONENTS), 0, lambda line: None)
 
 
 def test_the_loaded_model_says_what_the_fitted_one_does(
