@@ -37,7 +37,7 @@ def register() -> list[dict[str, Any]]:
     from perf_assets.features.fleet_samples import RUN_COLUMNS, configuration_name
     from perf_assets.features.paired import PairedSamples
     from perf_assets.models.adapted import PRIOR_COMPONENTS, adapt
-from perf_assets.models.paired_prior import refitted_priors
+    from perf_assets.models.paired_prior import refitted_priors
     from perf_assets.registry.target import register_target
     from perf_assets.registry.versions import promote
 

@@ -121,7 +121,7 @@ def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.M
 @dg.multi_asset(
     specs=[
         asset_spec(TRANSFER_SCORES, {"parquet"}, [FEATURES.name, AMMS.name, WITH_AMM]).replace_attributes(
-            automation_condition=FOLLOWS_CHECKED
+            skippable=True, automation_condition=FOLLOWS_CHECKED
         )
     ],
     partitions_def=machines,
@@ -130,17 +130,23 @@ def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.M
 @explained
 def score_machine(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.models.transfer_matrix import learning_curve
 
     machine = context.partition_key
-    inputs = inputs_of(lake, machine)
-    rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
+    try:
+        inputs = inputs_of(lake, machine)
+        rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
+    except (RegistryError, UnreadableFileError):
+        raise
+    except BadInputError as error:
+        context.log.warning(f"no scores of {machine}: {error}")
+        return
     rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
     path = store(lake.lake(), lake.warehouse(), TRANSFER_SCORES, rows, machine)
     table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
             "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),

@@ -24,6 +24,7 @@ ALLOWED = {
     "models": {"core", "features", "compute"},
     "registry": {"core", "features", "models"},
     "serving": {"core", "readers", "features", "storage", "models", "registry"},
+    "workflows": {"core", "compute", "features", "models", "registry", "reports", "storage"},
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
 SHELLS = {"defs", "cli", "api"}
