@@ -26,7 +26,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     """Of a machine that has a target model."""
     import pandas as pd
 
-    from perf_assets.registry.target import candidate_table, registered_name, shown_of
+    from perf_assets.registry.target import candidate_table, shown_of
     from perf_assets.registry.versions import CHAMPION
     from perf_assets.reports.machine_facts import MachineFacts
     from perf_assets.workflows.adapt import reference_machine
@@ -62,7 +62,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     return MachineFacts(
         machine,
         lake.is_simulated(machine),
-        f"{registered_name(machine)} version {number}" + ("" if alias == CHAMPION else ", not promoted"),
+        _named(machine, number) + ("" if alias == CHAMPION else ", not promoted"),
         amms,
         candidates,
         curve,
@@ -76,6 +76,17 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         missing,
         alias,
     )
+
+
+def _named(machine: str, number: int) -> str:
+    """Name and version with the chain behind it, as in `perf-target-dane version 3, from perf-source version 2`."""
+    from perf_assets.registry.lineage import chain
+    from perf_assets.registry.target import registered_name
+
+    own, *links = chain(registered_name(machine), number)
+    behind = [f"{link.name} version {link.version or link.identity}" for link in links]
+    manifests = f" and {own.manifests_count} manifests" if own.manifests_count else ""
+    return f"{own.name} version {number}" + (f", from {', '.join(behind)}{manifests}" if behind else "")
 
 
 def _planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.DataFrame":

@@ -75,7 +75,7 @@ def train_source(
     progress(f"chosen: {without} without AMMs, {published} of the published kind; fitting on everything")
     blends: dict[Unseen, Blend] = {}
     for unseen, (names, folds) in tried.items():
-        components = list(dict.fromkeys([*best_components(samples, unseen), published, *_plain(unseen)]))
+        components = list(dict.fromkeys([*_machine_models(samples, unseen, settings), published, *_plain(unseen)]))
         kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
         weights, errors = blend_or_step_aside(kept, components)
         chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
@@ -126,6 +126,10 @@ def _plain(unseen: Unseen) -> list[str]:
     return [name for name in PLAIN if unseen == "application" or name != "pair_median"]
 
 
+def _machine_models(samples: PairedSamples, unseen: Unseen, settings: SourceSettings) -> list[str]:
+    return [name for name in best_components(samples, unseen) if name.startswith(settings.machine_models)]
+
+
 def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, float]:
     rows = scores[scores["method"] == method].set_index("unseen")["log_rmse"].dropna()
     return {unseen: float(rows[unseen]) for unseen in _UNSEEN if unseen in rows}
@@ -145,7 +149,8 @@ def _held_out(
     """
     baselines = [name for name in settings.baselines if name != "spec_xgboost" or samples.specification is not None]
     chosen_from = (*settings.without_amm, *settings.with_amm)
-    names = list(dict.fromkeys([*chosen_from, *baselines, *best_components(samples, unseen), *_plain(unseen)]))
+    machine_models = _machine_models(samples, unseen, settings)
+    names = list(dict.fromkeys([*chosen_from, *baselines, *machine_models, *_plain(unseen)]))
     try:
         folds = list(BY_UNSEEN[unseen](samples))
     except BadInputError as error:

@@ -7,11 +7,12 @@ from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.places import has_registry
 from perf_assets.features.fleet_samples import benchmark_samples
 from perf_assets.models.amm import AmmEncoder
 from perf_assets.models.amm_choice import TrainedEncoder
 from perf_assets.registry.lineage import AMM, ENCODER, SOURCE, sources_in_use
-from perf_assets.registry.store import Candidate, Version, register, store_exists
+from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.versions import CHAMPION, fitted_folder, tags_by_version, versions
 
 _COLUMNS = ("machine", "kernel", "problem_size", "placement", "seconds_per_rep")
@@ -79,7 +80,7 @@ def vectors(kernels: pd.DataFrame, encoder: AmmEncoder) -> pd.DataFrame:
 
 def load_encoder(version: int | None = None) -> tuple[int, TrainedEncoder]:
     """A registered encoder with its version, by default the one in use."""
-    number = versions(NAME).get(CHAMPION) if version is None and store_exists() else version
+    number = versions(NAME).get(CHAMPION) if version is None and has_registry() else version
     if number is None:
         raise BadInputError("there is no AMM encoder yet: run 'perf-assets train'")
     return number, TrainedEncoder.load(fitted_folder(NAME, number))
@@ -87,7 +88,7 @@ def load_encoder(version: int | None = None) -> tuple[int, TrainedEncoder]:
 
 def encoders_in_use() -> list[int]:
     """Versions of encoders by which machines must be described: the one in use, and those of source models in use."""
-    if not store_exists():
+    if not has_registry():
         return []
     champion = versions(NAME).get(CHAMPION)
     sources = tags_by_version(SOURCE)
@@ -98,4 +99,4 @@ def encoders_in_use() -> list[int]:
 
 def encoders_of_sources() -> set[str]:
     """Identities of the encoders whose descriptions some registered source model takes."""
-    return {tags[ENCODER] for tags in tags_by_version(SOURCE).values() if ENCODER in tags} if store_exists() else set()
+    return {tags[ENCODER] for tags in tags_by_version(SOURCE).values() if ENCODER in tags} if has_registry() else set()

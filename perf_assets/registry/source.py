@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError, RegistryError
+from perf_assets.core.places import has_registry
 from perf_assets.features.paired import PairedSamples
 from perf_assets.models.inputs import Embedded
 from perf_assets.models.source.basis import PriorBasis
@@ -12,7 +13,7 @@ from perf_assets.models.source_training import BLEND, TrainedSource
 from perf_assets.registry import source_pyfunc
 from perf_assets.registry.lineage import SOURCE
 from perf_assets.registry.source_questions import SIGNATURE, example_questions
-from perf_assets.registry.store import Candidate, Version, register, store_exists
+from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, versions
 
 NAME = SOURCE
@@ -81,7 +82,10 @@ def load_basis(version: int) -> PriorBasis:
     """What target models start from, of a registered version with AMMs."""
     folder = fitted_folder(NAME, version) / _BASIS
     if not folder.is_dir():
-        raise BadInputError(f"target models cannot start from {NAME} version {version}: it has no {WITH_AMM} members")
+        raise BadInputError(
+            f"target models cannot start from {NAME} version {version}, which has no members without a machine: name "
+            f"one of {WITH_AMM}, or run 'perf-assets train'"
+        )
     return PriorBasis.load(folder)
 
 
@@ -92,7 +96,7 @@ def load_embedding(version: int) -> Embedded:
 
 def source_in_use() -> int:
     """The version that target models start from; refuses where there is none."""
-    number = versions(NAME).get(WITH_AMM) if store_exists() else None
+    number = versions(NAME).get(WITH_AMM) if has_registry() else None
     if number is None:
         raise BadInputError("there are no source models yet to start from: run 'perf-assets train'")
     return number

@@ -147,12 +147,6 @@ def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
             raise
 
 
-def store_exists() -> bool:
-    """Whether anything may be registered: a file that is not there holds nothing, and is not made to find that out."""
-    file = sqlite_file(mlflow_tracking_uri())
-    return file is None or file.exists()
-
-
 def register(candidate: Candidate, alias: str | None) -> Version:
     """Log a model with all that belongs to it, register it, and let the alias, if any, point to it."""
     client = open_store()

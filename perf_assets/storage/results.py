@@ -78,7 +78,7 @@ def written_at(lake: Lake, table: Table) -> tuple[int, ...]:
 def rows_of(lake: Lake, table: Table, machine: str) -> "pd.DataFrame | None":
     """Rows of a machine, where the table is made machine by machine; None where there are none."""
     file = lake.record / table.name / f"machine={machine}" / _FILE
-    if not file.is_file():
+    if not file.is_file() or not _has_columns(file, table):
         return None
     rows: pd.DataFrame = pq.read_table(file, partitioning=None).to_pandas()
     return rows
@@ -90,4 +90,9 @@ def has_rows(lake: Lake, table: Table) -> bool:
 
 
 def _files(lake: Lake, table: Table) -> list[Path]:
-    return sorted((lake.record / table.name).rglob(_FILE))
+    """Files of a table with the columns it has today: those of an older release are as if they were not there."""
+    return [file for file in sorted((lake.record / table.name).rglob(_FILE)) if _has_columns(file, table)]
+
+
+def _has_columns(file: Path, table: Table) -> bool:
+    return set(pq.read_schema(file).names) == set(table.column_names())

@@ -65,7 +65,7 @@ def adaptation_inputs(
     from perf_assets.registry.versions import tags_of
 
     number = source_version or source_in_use()
-    tags = tags_of(NAME, number)
+    tags, basis = tags_of(NAME, number), load_basis(number)
     described = description_of(lake, machine, tags[ENCODER])
     own = digest_of(runs.to_csv(index=False).encode())
     identity = (code, number, tags["manifests_digest"], digest_of_rows(described.rows), own, seed)
@@ -74,7 +74,7 @@ def adaptation_inputs(
         seed=seed,
         source_version=number,
         source_tags=tags,
-        basis=load_basis(number),
+        basis=basis,
         described=described,
         runs=runs,
         digest=digest_of(repr(identity).encode()),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.model_tables import AMMS
+from perf_assets.core.places import has_registry
 from perf_assets.features.fleet_samples import FleetTables
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of, store_part, stored
@@ -57,15 +58,18 @@ def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: boo
     Descriptions by further encoders stay as they were while a registered source model takes them. Refuses where there
     is no encoder yet, no RAJAPerf run, or too little of it.
     """
+    if tables.kernels.empty:
+        raise BadInputError(f"no AMM of {machine}: it has no RAJAPerf run")
+    no_encoder = f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'"
+    if not has_registry():
+        raise BadInputError(no_encoder)
     import pandas as pd
 
     from perf_assets.registry.amm import encoders_in_use, encoders_of_sources, load_encoder
 
-    if tables.kernels.empty:
-        raise BadInputError(f"no AMM of {machine}: it has no RAJAPerf run")
     numbers = encoders_in_use()
     if not numbers:
-        raise BadInputError(f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'")
+        raise BadInputError(no_encoder)
     frames = [described_rows(load_encoder(number)[1].encoder, tables) for number in numbers]
     rows = pd.concat(frames, ignore_index=True).assign(is_simulated=is_simulated)
     before = rows_of(lake, AMMS, machine)

@@ -36,9 +36,15 @@ from perf_assets.workflows.train import RegisteredSource, train_and_register
 from tests.described import quick_encoder
 from tests.features.fleet_tables import fleet_tables
 
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("chain")]
 LATE = "cedar"
 """Lands its RAJAPerf runs after the training."""
-SETTINGS = SourceSettings(without_amm=("raw_xgboost",), with_amm=("raw_amm_xgboost",), baselines=())
+SETTINGS = SourceSettings(
+    without_amm=("raw_xgboost",),
+    with_amm=("raw_amm_xgboost",),
+    baselines=(),
+    machine_models=("bilinear", "mixture"),
+)
 MADE_OF = {"manifests_digest": "abc", "manifests_count": "7", "is_simulated": "true"}
 
 

@@ -75,7 +75,8 @@ class PriorBasis:
         kernels = self.descriptions.kernels
         sheets = self.descriptions.updated(own).sheets
         kernels = pd.concat([kernels[kernels["machine"] != machine], completed_kernels(self.samples, own)])
-        present = pd.concat([self.runs[self.runs["machine"] != machine], runs], ignore_index=True)
+        others = self.runs[self.runs["machine"] != machine]
+        present = pd.concat([others, runs], ignore_index=True) if len(runs) else others
         return fleet_samples(FleetTables(present, kernels.reset_index(drop=True), sheets))
 
     def prior(self, target: str, source: str, described: Descriptions) -> Prior:

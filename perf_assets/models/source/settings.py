@@ -23,6 +23,10 @@ class SourceSettings(BaseModel):
     baselines: tuple[str, ...] = Field(
         default=("onehot_xgboost", "spec_xgboost"), description="Methods that are scored beside, and never chosen"
     )
+    machine_models: tuple[str, ...] = Field(
+        default=("anchored", "attention", "bilinear", "mixture"),
+        description="Machine models that blends are made of, beside trees with AMMs and plain answers",
+    )
     prior_components: tuple[str, ...] = Field(
         default=("bilinear", "mixture"), min_length=1, description="Closed forms that target models start from"
     )
