@@ -15,6 +15,5 @@ inputs, wanted = table.filter(regex="^(embedding|source_amm|target_amm)_"), np.l
 model, folds = ExtraTreesRegressor(100, random_state=0), GroupKFold(3)
 found = cross_val_predict(model, inputs, wanted, groups=table["target_machine"], cv=folds)
 
-sys.stdout.write(
-    f"median |predicted / true - 1|: {np.median(np.abs(np.expm1(found - wanted))):.1%} of {len(table)} rows\n"
-)
+error = np.median(np.abs(np.expm1(found - wanted)))
+sys.stdout.write(f"median |predicted / true - 1|: {error:.1%} of {len(table)} rows\n")
