@@ -44,13 +44,21 @@ class SourceConfig(TrainingConfig):
         default=[], description="Methods without AMMs to choose from; all where none is named"
     )
     with_amm: list[str] = Field(default=[], description="Methods with AMMs to choose from; all where none is named")
+    machine_models: list[str] = Field(
+        default=[], description="Machine models that blends are made of, as attention; all if none is named"
+    )
 
     def settings(self) -> "SourceSettings":
         """As workflows take them."""
         from perf_assets.models.source.settings import SourceSettings
 
-        named = {"without_amm": tuple(self.without_amm), "with_amm": tuple(self.with_amm)}
-        return SourceSettings(seed=self.seed, **{name: methods for name, methods in named.items() if methods})
+        named = {
+            "without_amm": tuple(self.without_amm),
+            "with_amm": tuple(self.with_amm),
+            "machine_models": tuple(self.machine_models),
+        }
+        chosen = {name: methods for name, methods in named.items() if methods}
+        return SourceSettings.model_validate({"seed": self.seed, **chosen})
 
 
 @dg.multi_asset(

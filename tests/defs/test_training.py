@@ -37,7 +37,13 @@ from tests.reports.site_checks import check_site
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("training")]
 FLEET = ("lassen", "quartz", "ruby", "dane")
 METHODS: dict[str, object] = {
-    "train_source_models": {"config": {"without_amm": ["raw_xgboost"], "with_amm": ["raw_amm_xgboost"]}}
+    "train_source_models": {
+        "config": {
+            "without_amm": ["raw_xgboost"],
+            "with_amm": ["raw_amm_xgboost"],
+            "machine_models": ["bilinear", "mixture"],
+        }
+    }
 }
 
 
