@@ -135,19 +135,23 @@ class PriorParts:
         """A component, fitted on what can be seen."""
         key = (name, samples.digest)
         if key not in self._fitted:
-            self._fitted[key] = fit_component(name, samples, self._seed)
+            self._fitted[key] = fit_component(name, samples, self._seed, self.fit)
         return self._fitted[key]
 
 
-def fit_component(name: str, samples: PairedSamples, seed: int) -> FittedComponent:
-    """A component of a prior, fitted on what can be seen."""
+def fit_component(
+    name: str, samples: PairedSamples, seed: int, fit: Callable[[str, PairedSamples], FittedComponent]
+) -> FittedComponent:
+    """A component of a prior, fitted on what can be seen; `fit` fits, or remembers, another one that it is made of."""
     if name == "anchored":
         return AnchoredTrees(seed).fit(samples)
     if name == "attention":
         return BenchmarkAttention(seed=seed).fit(samples)
     if name == "bilinear":
         return BilinearModel(seed=seed).fit(samples)
-    return MachineMixture(seed).fit(samples)
+    bilinear = fit("bilinear", samples)
+    assert isinstance(bilinear, BilinearModel)
+    return MachineMixture(seed).fit(samples, bilinear)
 
 
 def load_component(name: str, folder: Path) -> FittedComponent:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from fastapi.testclient import TestClient
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
@@ -25,6 +26,7 @@ from perf_assets.registry.source_questions import descriptions_text
 from perf_assets.registry.target import register_target
 from perf_assets.registry.versions import promote, versions
 from perf_assets.serving.asked import Run
+from perf_assets.serving.http import Limits, create_app
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of
@@ -45,6 +47,7 @@ SETTINGS = SourceSettings(
     baselines=(),
     machine_models=("bilinear", "mixture"),
 )
+LIMITS = Limits(body_bytes=200_000, rows=100, seconds=60.0)
 MADE_OF = {"manifests_digest": "abc", "manifests_count": "7", "is_simulated": "true"}
 
 
@@ -94,7 +97,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def run_on(site: Site, machine: str) -> Run:
-    row = site.tables.runs[site.tables.runs["machine"] == machine].iloc[0]
+    row = json.loads(site.tables.runs[site.tables.runs["machine"] == machine].iloc[0].to_json(double_precision=15))
     counters = {k: float(v) for k, v in row.items() if str(k).endswith(("_ratio", "_count", "_bytes"))}
     given = {name: row[name] for name in ("machine", "app", "args", "ranks", "threads", "wall_seconds")}
     return Run.model_validate({**given, "counters": counters, "uses_gpus": bool(row["gpus"])})
@@ -130,6 +133,9 @@ def test_a_machine_that_lands_after_training_is_answered_with_its_amm_from_every
         assert found["predicted_seconds"] == pytest.approx(answer.predicted_seconds, rel=1e-6)
         assert found["upper_seconds"] == pytest.approx(answer.upper_seconds, rel=1e-6)
         assert found["model"] == WITH_AMM
+        with TestClient(create_app(predictor, LIMITS, None), "http://127.0.0.1") as client:
+            told = client.post("/predict", json={"target": LATE, "runs": [run.model_dump()]}).json()["predictions"][0]
+        assert told["predicted_seconds"] == pytest.approx(answer.predicted_seconds, rel=1e-6)
     assert versions(NAME) == before, "nothing was trained"
 
 

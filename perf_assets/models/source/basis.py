@@ -97,7 +97,7 @@ class PriorBasis:
         with_runs, with_benchmark = (tuple(sorted(machines[m] for m in part)) for part in seen)
         key = (name, with_runs, with_benchmark)
         if key not in self.members:
-            self.members[key] = fit_component(name, samples, self.seed)
+            self.members[key] = fit_component(name, samples, self.seed, self.fit_component)
         return self.members[key]
 
     def save(self, folder: Path) -> None:
