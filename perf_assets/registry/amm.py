@@ -1,5 +1,6 @@
 """Registration of the AMM encoder: `perf-amm`, alias `champion`."""
 
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -7,7 +8,7 @@ from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import has_registry
+from perf_assets.core.places import has_registry, mlflow_tracking_uri
 from perf_assets.features.fleet_samples import benchmark_samples
 from perf_assets.models.amm import AmmEncoder
 from perf_assets.models.amm_choice import TrainedEncoder
@@ -86,15 +87,26 @@ def load_encoder(version: int | None = None) -> tuple[int, TrainedEncoder]:
     return number, TrainedEncoder.load(fitted_folder(NAME, number))
 
 
+def frozen_encoder(version: int) -> AmmEncoder:
+    """The encoder of a registered version alone; loaded once in a process."""
+    return _frozen_encoder(mlflow_tracking_uri(), version)
+
+
+@lru_cache(maxsize=16)
+def _frozen_encoder(store: str, version: int) -> AmmEncoder:
+    return AmmEncoder.load(fitted_folder(NAME, version) / "encoder.npz")
+
+
 def encoders_in_use() -> list[int]:
-    """Versions of encoders by which machines must be described: the one in use, and those of source models in use."""
+    """Versions of encoders by which machines must be described: those of source models in use, last the one in use."""
     if not has_registry():
         return []
     champion = versions(NAME).get(CHAMPION)
     sources = tags_by_version(SOURCE)
     wanted = {sources[number].get(ENCODER) for number in sources_in_use() if number in sources}
     newest = {tags.get(ENCODER): number for number, tags in sorted(tags_by_version(NAME).items())}
-    return sorted({newest[identity] for identity in wanted if identity in newest} | ({champion} if champion else set()))
+    others = sorted({newest[identity] for identity in wanted if identity in newest} - {champion})
+    return [*others, *([] if champion is None else [champion])]
 
 
 def encoders_of_sources() -> set[str]:

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 def of_one_encoder(rows: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
     """AMMs of the encoder that most machines were described by, in the option it chose; and machines without such.
 
+    Among encoders of as many machines it is the last in the rows, where descriptions have the one in use.
+
     Gives machine, seen_as, component, value, weighting, normalize, encoder_version, was_in_training, is_simulated.
     """
     chosen = rows[rows["is_chosen"]]
     by_encoder = chosen.groupby("encoder_version")["machine"].nunique()
-    newest = by_encoder[by_encoder == by_encoder.max()].index[-1]
+    common = by_encoder[by_encoder == by_encoder.max()].index
+    newest = chosen.loc[chosen["encoder_version"].isin(common), "encoder_version"].iloc[-1]
     current = chosen[chosen["encoder_version"] == newest]
     options = current["option"].str.split(" ", n=1, expand=True)
     vectors = current.assign(component=current["item"].astype(int), weighting=options[0], normalize=options[1])

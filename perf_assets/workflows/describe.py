@@ -65,17 +65,17 @@ def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: boo
         raise BadInputError(no_encoder)
     import pandas as pd
 
-    from perf_assets.registry.amm import encoders_in_use, encoders_of_sources, load_encoder
+    from perf_assets.registry.amm import encoders_in_use, encoders_of_sources, frozen_encoder
 
     numbers = encoders_in_use()
     if not numbers:
         raise BadInputError(no_encoder)
-    frames = [described_rows(load_encoder(number)[1].encoder, tables) for number in numbers]
+    frames = [described_rows(frozen_encoder(number), tables) for number in numbers]
     rows = pd.concat(frames, ignore_index=True).assign(is_simulated=is_simulated)
     before = rows_of(lake, AMMS, machine)
     if before is not None:
         needed = encoders_of_sources() - set(rows["encoder_version"])
-        rows = pd.concat([rows, before[before["encoder_version"].isin(needed)]], ignore_index=True)
+        rows = pd.concat([before[before["encoder_version"].isin(needed)], rows], ignore_index=True)
     store_part(lake, AMMS, rows, f"machine={machine}")
     return rows
 
