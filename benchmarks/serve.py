@@ -36,7 +36,8 @@ def register() -> list[dict[str, Any]]:
     """Fit and register a champion of TARGET; rows to ask about, as the registered model takes them."""
     from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
     from perf_assets.features.samples import PairedSamples
-    from perf_assets.models.target.model import adapt
+    from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
+    from perf_assets.models.target.prior import refitted_priors
     from perf_assets.registry.target import register_target
     from perf_assets.registry.versions import promote
 
@@ -54,7 +55,7 @@ def register() -> list[dict[str, Any]]:
     apps = np.array([f"app{i % 4}" for i in range(CONFIGURATIONS)] + [f"kernel{i}" for i in range(BENCHMARKS)])
     names = tuple(configuration_name((app, f"-n {i}", 1, 1)) for i, app in enumerate(apps))
     samples = PairedSamples(machines, RUN_COLUMNS, names, apps, is_benchmark, counters, log_seconds)
-    adapted = adapt(samples, TARGET, 0, print)
+    adapted = adapt(samples, TARGET, refitted_priors(samples, 0, PRIOR_COMPONENTS), 0, print)
     source = machines.index(adapted.views[TARGET].source)
     version = register_target(adapted, [], {}, {})
     promote(version.name, version.version)

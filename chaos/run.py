@@ -16,7 +16,7 @@ from chaos.faults import WEIGHTS, Faults, Planned, plan
 from chaos.landing import Lander
 from chaos.log import Log
 from chaos.site import Site, made_ready
-from perf_assets.cli.support.lake import open_warehouse
+from perf_assets.workflows.fleet import open_warehouse
 from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.record import MachineRecord

@@ -21,6 +21,7 @@ from tests.postgres import Server, running_server
 if TYPE_CHECKING:
     from perf_assets.features.samples import PairedSamples
     from perf_assets.models.source.training import TrainedSource
+    from tests.described import DescribedFleet
     from tests.installation import Installation
 
 # Nobody waits half a minute for what a sensor may see in five seconds.
@@ -99,16 +100,24 @@ def fleet() -> "PairedSamples":
 
 
 @pytest.fixture(scope="session")
-def trained(fleet: "PairedSamples") -> "TrainedSource":
-    """A source model of that fleet, of few methods."""
-    from perf_assets.models.amm.encoder import AmmOptions
-    from perf_assets.models.source import training as source_training
+def described() -> "DescribedFleet":
+    """That fleet with descriptions of its machines."""
+    from tests.described import described_fleet
+    from tests.features.fleet_tables import fleet_tables
 
+    return described_fleet(fleet_tables())
+
+
+@pytest.fixture(scope="session")
+def trained(described: "DescribedFleet") -> "TrainedSource":
+    """A source model of that fleet, of few methods."""
+    from perf_assets.models.source.settings import SourceSettings
+    from perf_assets.models.source.training import train_source
+
+    settings = SourceSettings(without_amm=("raw_xgboost", "raw_random_forest"), with_amm=("raw_amm_xgboost",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.setattr(source_training, "WITHOUT_AMM", ("raw_xgboost", "raw_random_forest"))
-        patch.setattr(source_training, "WITH_AMM", ("raw_amm_xgboost",))
-        return source_training.train_source(fleet, AmmOptions(), 0, lambda line: None)
+        return train_source(described.samples, described.by, settings, lambda line: None)
 
 
 def profile_facts(machine: str = "quartz", **fields: object) -> BundleFacts:

@@ -116,7 +116,7 @@ def _run(
 ) -> "subprocess.CompletedProcess[str]":
     asked = {
         "script": None if script is None else str(script),
-        "arguments": [str(argument) for argument in arguments],
+        "arguments": words,
         "environment": dict(environment),
         "folder": str(folder),
         "seconds": seconds,
@@ -124,7 +124,7 @@ def _run(
     done = _command_server().ask(asked)
     assert done["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {done['errors'][-2000:]}"
     return subprocess.CompletedProcess(
-        [str(script or PROGRAM), *asked["arguments"]], done["code"], done["output"], done["errors"]
+        [str(script or PROGRAM), *words], done["code"], done["output"], done["errors"]
     )
 
 

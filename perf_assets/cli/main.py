@@ -29,6 +29,7 @@ _COMMANDS = {
     "rollback": "Let the champion before the present one be champion again.",
     "plan": "Rank the runs to do next on a machine.",
     "amm": "Show or export the Abstract Machine Models.",
+    "export": "Write the inputs of downstream models: embeddings, AMMs and relative times.",
     "run": "Run a configuration file of xAMM: machine models, training or test on tables.",
     "read": "Print what a file or folder contains.",
     "evaluate": "Score methods beside their baselines on data of your own.",

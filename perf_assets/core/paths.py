@@ -89,3 +89,9 @@ def sqlite_file(uri: str) -> Path | None:
     """The file that an address of a store names; None where it names a server."""
     prefix = "sqlite:///"
     return Path(uri.removeprefix(prefix)).absolute() if uri.startswith(prefix) else None
+
+
+def has_registry() -> bool:
+    """Whether anything may be registered: a file that is not there holds nothing, and is not made to find that out."""
+    file = sqlite_file(mlflow_tracking_uri())
+    return file is None or file.exists()

@@ -32,6 +32,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             models.describe_machine,
             models.draw_machines,
             models.train_source_models,
+            models.make_model_inputs,
             targets.adapt_machine,
             targets.judge_machine,
             targets.score_machine,

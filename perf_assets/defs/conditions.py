@@ -2,16 +2,23 @@
 
 import dagster as dg
 
-_UPDATED = dg.AutomationCondition.any_deps_updated().since_last_handled()
+_UPDATED = dg.AutomationCondition.any_deps_updated()
 _IDLE = ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.any_deps_in_progress()
+# A training whose models are no good moves no alias: machines go on with the source models before.
+_CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
+    dg.AssetSelection.assets("model_source__with_amm")
+)
 
-FOLLOWS = (_UPDATED & _IDLE).with_label("follows what it is made of")
+FOLLOWS = (_UPDATED.since_last_handled() & _IDLE).with_label("follows what it is made of")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
-FOLLOWS_ONCE_MADE = (_UPDATED & _IDLE & ~dg.AutomationCondition.missing()).with_label(
+FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _IDLE & ~dg.AutomationCondition.missing()).with_label(
     "follows what it is made of, once somebody has asked for it"
 )
 
-FOLLOWS_CHECKED = (_UPDATED & _IDLE & dg.AutomationCondition.all_deps_blocking_checks_passed()).with_label(
+FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _IDLE & _CHECKED).with_label(
     "follows what it is made of, once the blocking checks of that have passed"
 )
+FOLLOWS_LANDING = (
+    _UPDATED.ignore(dg.AssetSelection.assets("model_amm__encoder")).since_last_handled() & _IDLE & _CHECKED
+).with_label("follows what landed; a new encoder describes all machines itself")

@@ -53,13 +53,13 @@ refresh_machine_job = _job(
     "All that follows from what landed for a machine: tables, features, AMM, target model, verdict, scores, page",
 )
 train_encoder_job = _job(
-    "train_amm_encoder_job", [models.ENCODER], "Train the encoder of RAJAPerf results that AMMs are made with"
+    "train_amm_encoder_job", [models.ENCODER], "Train the encoder of RAJAPerf results and describe all machines by it"
 )
-describe_machine_job = _job("describe_machine_job", [AMMS.name], "Make the AMM of a machine with the frozen encoder")
+describe_machine_job = _job("describe_machine_job", [AMMS.name], "Describe a machine by the frozen encoders in use")
 train_source_job = _job(
     "train_source_job",
-    [models.train_source_models, models.draw_machines],
-    "Train and register the source models, and draw the machines",
+    [models.train_source_models, models.make_model_inputs, models.draw_machines],
+    "Train and register the source models, make the inputs of downstream models, and draw the machines",
 )
 adapt_machine_job = _job(
     "adapt_machine_job", _ADAPTATION, "Adapt, judge, score and register the target model of a machine, write its page"
@@ -87,6 +87,7 @@ train_and_evaluate_job = _job(
     [
         models.ENCODER,
         models.train_source_models,
+        models.make_model_inputs,
         matrix.score_all_pairs,
         evaluation.run_xamm_experiments,
         evaluation.draw_xamm_embeddings,
@@ -95,8 +96,7 @@ train_and_evaluate_job = _job(
         vectors.train_vector_model,
         vectors.judge_vector_model,
     ],
-    "Train encoder, source models and the vector model anew and evaluate all methods; machines are described and "
-    "adapted after it",
+    "Train the encoder, describe all machines, train source and vector models, and evaluate all methods",
     {"ops": {"train_vector_model": {"config": {"retrain": True}}}},
 )
 assemble_dataset_job = _job(

@@ -1,6 +1,12 @@
 """Addresses of the pages that `perf-assets up` starts, so that Dagster and MLflow point at each other."""
 
 import os
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+if TYPE_CHECKING:
+    from perf_assets.registry.store import Version
 
 DAGSTER_URL, MLFLOW_URL = "PERF_ASSETS_DAGSTER_URL", "PERF_ASSETS_MLFLOW_URL"
 """Environment variables; `up` sets them for all that it starts."""
@@ -24,3 +30,17 @@ def run_link(run_id: str) -> str:
 def version_link(name: str, version: int) -> str:
     """Page of a registered version."""
     return f"{mlflow_url()}/#/models/{name}/versions/{version}"
+
+
+def run_tags(context: dg.AssetExecutionContext) -> dict[str, str]:
+    """Tags of a registered version: the Dagster run that made it."""
+    return {"dagster_run_id": context.run.run_id, "dagster_run": run_link(context.run.run_id)}
+
+
+def version_metadata(version: "Version") -> dict[str, Any]:
+    """Metadata of an asset that is a registered version."""
+    return {
+        "mlflow_version": f"{version.name} version {version.version}",
+        "mlflow_uri": version.uri,
+        "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
+    }

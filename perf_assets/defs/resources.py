@@ -15,6 +15,8 @@ from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.fleet import open_warehouse
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from perf_assets.features.fleet.samples import FleetTables
     from perf_assets.features.vectors import VectorSamples
 
@@ -43,6 +45,13 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         return FleetTables(
             *(warehouse.frame(chosen.format(query), wanted) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY))
         )
+
+    def fleet_runs(self, machine: str | None = None) -> "pd.DataFrame":
+        """Application runs of all machines, or of one."""
+        from perf_assets.features.fleet.samples import RUNS_QUERY
+
+        chosen = f"SELECT * FROM ({RUNS_QUERY}) WHERE $machine IN (machine, '')"
+        return self.warehouse().frame(chosen, {"machine": machine or ""})
 
     def vector_samples(self) -> "VectorSamples":
         """Runs of all machines as samples of relative-performance vectors."""

@@ -1,6 +1,7 @@
 """Samples of several machines, aligned: which configuration ran where, with which counters and in which time."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -65,13 +66,18 @@ class PairedSamples:
     """Machines that are known by their benchmark and never ran an application."""
     notes: tuple[str, ...] = ()
     """What a person should know about how the tables were read."""
+    specification_names: tuple[str, ...] = ()
+    """Properties of `specification`, where they have names."""
+    amms: Mapping[str, Floats] | None = None
+    """Machines x width by option of Algorithm 1, as the machines' stored descriptions hold them."""
 
     @cached_property
     def digest(self) -> str:
         """Identity of what can be seen here: equal data are learned from once."""
         names = (self.machines, self.counter_names, self.configurations, self.apps.tolist(), self.is_benchmark.tolist())
         seen = hashlib.sha256(repr(names).encode())
-        for values in (self.log_seconds, self.counters, self.specification):
+        amms = self.amms or {}
+        for values in (self.log_seconds, self.counters, self.specification, *(amms[name] for name in sorted(amms))):
             seen.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
         return seen.hexdigest()
 

@@ -3,28 +3,41 @@
 from dataclasses import replace
 from pathlib import Path
 
-from perf_assets.features.folds import BY_UNSEEN, Unseen
+from perf_assets.core.errors import BadInputError, RegistryError
+from perf_assets.core.paths import has_registry
 from perf_assets.features.samples import PairedSamples
+from perf_assets.models.source.basis import PriorBasis
 from perf_assets.models.source.model import SourceModel
-from perf_assets.models.source.training import TrainedSource
+from perf_assets.models.source.training import BLEND, TrainedSource
+from perf_assets.models.source.tree_features import Embedded
+from perf_assets.registry.lineage import SOURCE
 from perf_assets.registry.pyfunc import source as source_pyfunc
-from perf_assets.registry.store import Candidate, Version, open_store, register
+from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.tables.source import SIGNATURE, example_questions
-from perf_assets.registry.versions import fitted_folder
+from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, versions
 
-NAME = "perf-source"
-WITH_AMM, WITHOUT_AMM = "with-amm", "without-amm"
-_WITHOUT, _BLEND = "without AMMs", "with_amm in-sample blend"
+NAME = SOURCE
+WITH_AMM, WITHOUT_AMM = SOURCE_ALIASES
+_BASIS, _EMBEDDING = "basis", "embedding.npz"
 
 
 def register_source(
-    trained: TrainedSource, samples: PairedSamples, provenance: dict[str, str], *, with_amm: bool
+    trained: TrainedSource,
+    samples: PairedSamples,
+    provenance: dict[str, str],
+    *,
+    with_amm: bool,
+    basis: PriorBasis | None = None,
+    embedding: Embedded | None = None,
+    files: dict[str, bytes] | None = None,
 ) -> Version:
-    """Register one of the two; the one with AMMs carries the other for machines that have none."""
-    alias = WITH_AMM if with_amm else WITHOUT_AMM
+    """Register one of the two; the one with AMMs carries the other for machines that have none.
+
+    No alias points to it yet: `promote` lets one, once it is known to be no worse than plain answers.
+    """
     model = trained.model if with_amm else replace(trained.model, with_amm=None)
-    method = "with_amm (weights chosen on these folds)" if with_amm else trained.chosen_without_amm
-    shown = [method, "raw_xgboost", "onehot_xgboost", "spec_xgboost", "benchmark_mean"]
+    method = BLEND if with_amm else trained.chosen_without_amm
+    shown = [method, "raw_xgboost", "onehot_xgboost", "spec_xgboost", "benchmark_mean", "unchanged", "pair_median"]
     metrics = {
         f"{row['method']} unseen {row['unseen']} {score}": float(row[score])
         for row in trained.scores[trained.scores["method"].isin(shown)].to_dict("records")
@@ -33,38 +46,57 @@ def register_source(
     blends = trained.model.with_amm or {}
     params = {"machines": len(samples.machines), "applications": ", ".join(samples.application_names)}
     params |= {f"blend for unseen {unseen}": str(blend.weights) for unseen, blend in blends.items() if with_amm}
+
+    def save(folder: Path) -> None:
+        model.save(folder)
+        if basis is not None:
+            basis.save(folder / _BASIS)
+        if embedding is not None:
+            embedding.save(folder / _EMBEDDING)
+
     candidate = Candidate(
-        NAME,
-        Path(source_pyfunc.__file__),
-        model.save,
-        SIGNATURE,
-        example_questions(samples),
-        {_metric_name(name): value for name, value in metrics.items()},
-        {**params, _WITHOUT: trained.chosen_without_amm},
-        {**provenance, "kind": alias},
-        {"cross_validation": trained.scores},
+        registered_name=NAME,
+        code=Path(source_pyfunc.__file__),
+        save=save,
+        signature=SIGNATURE,
+        example=example_questions(samples),
+        metrics=metrics,
+        params={**params, "without AMMs": trained.chosen_without_amm},
+        tags={**provenance, "kind": WITH_AMM if with_amm else WITHOUT_AMM},
+        tables={"cross_validation": trained.scores},
+        files=files or {},
     )
-    return register(candidate, alias)
+    return register(candidate, None)
 
 
 def load_source(version: int) -> SourceModel:
     """A registered version."""
-    return SourceModel.load(fitted_folder(NAME, version))
+    try:
+        return SourceModel.load(fitted_folder(NAME, version))
+    except (KeyError, TypeError, ValueError) as error:
+        told = f"{NAME} version {version} was stored by another version of perf_assets ({error!r})"
+        raise RegistryError(f"{told}: run 'perf-assets train'") from None
 
 
-def held_out_errors(version: int) -> dict[Unseen, float]:
-    """Root mean square log error of a version on held-out applications and on held-out machines, where it is stored.
-
-    The blend's weights were chosen on the same folds, so its error is a little too small.
-    """
-    client = open_store()
-    data = client.get_run(str(client.get_model_version(NAME, str(version)).run_id)).data
-    is_blend = any(name.startswith(_BLEND) for name in data.metrics)
-    method = _BLEND if is_blend else data.params[_WITHOUT]
-    names: dict[Unseen, str] = {unseen: f"{method} unseen {unseen} log_rmse" for unseen in BY_UNSEEN}
-    return {unseen: data.metrics[name] for unseen, name in names.items() if name in data.metrics}
+def load_basis(version: int) -> PriorBasis:
+    """What target models start from, of a registered version with AMMs."""
+    folder = fitted_folder(NAME, version) / _BASIS
+    if not folder.is_dir():
+        raise BadInputError(
+            f"target models cannot start from {NAME} version {version}, which has no members without a machine: name "
+            f"one of {WITH_AMM}, or run 'perf-assets train'"
+        )
+    return PriorBasis.load(folder)
 
 
-def _metric_name(text: str) -> str:
-    """Letters that MLflow allows in the name of a metric."""
-    return text.replace("with_amm (weights chosen on these folds)", _BLEND)
+def load_embedding(version: int) -> Embedded:
+    """The embedding of runs that was fitted with a registered version with AMMs."""
+    return Embedded.load(fitted_folder(NAME, version) / _EMBEDDING)
+
+
+def source_in_use() -> int:
+    """The version that target models start from; refuses where there is none."""
+    number = versions(NAME).get(WITH_AMM) if has_registry() else None
+    if number is None:
+        raise BadInputError("there are no source models yet to start from: run 'perf-assets train'")
+    return number

@@ -180,8 +180,8 @@ def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
             raise
 
 
-def register(candidate: Candidate, alias: str) -> Version:
-    """Log a model with all that belongs to it, register it, and let the alias point to it."""
+def register(candidate: Candidate, alias: str | None) -> Version:
+    """Log a model with all that belongs to it, register it, and let the alias, if any, point to it."""
     client = open_store()
     # Stores of older releases have an experiment without these tags.
     mlflow.set_experiment(EXPERIMENT)
@@ -207,7 +207,8 @@ def register(candidate: Candidate, alias: str) -> Version:
             code_paths=[str(_own_code(Path(temporary)))],
         )
         number = _create_version(client, candidate, logged.model_uri, run.info.run_id)
-    client.set_registered_model_alias(candidate.registered_name, alias, str(number))
+    if alias is not None:
+        client.set_registered_model_alias(candidate.registered_name, alias, str(number))
     return Version(candidate.registered_name, number, run.info.run_id)
 
 

@@ -21,6 +21,7 @@ from perf_assets.registry.store import first_line, open_store
 
 _log = logging.getLogger("perf_assets.registry")
 CHAMPION, CHALLENGER = "champion", "challenger"
+SOURCE_ALIASES = ("with-amm", "without-amm")
 _REPLACED = "replaced_version"
 """Tag of a champion: the version that was champion before it."""
 
@@ -121,8 +122,25 @@ def replaced_by(name: str, version: int) -> int | None:
 
 
 def tags_of(name: str, version: int) -> dict[str, str]:
-    """What a version was made of."""
-    return dict(open_store().get_model_version(name, str(version)).tags)
+    """What a version was made of; refuses where there is none of this number."""
+    try:
+        return dict(open_store().get_model_version(name, str(version)).tags)
+    except MlflowException as error:
+        raise BadInputError(
+            f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models'"
+        ) from None
+
+
+def alias_of(name: str, version: int) -> str:
+    """The alias that people load a version by: source models have one for each kind."""
+    kind = tags_of(name, version).get("kind", "")
+    return kind if kind in SOURCE_ALIASES else CHAMPION
+
+
+def tags_by_version(name: str) -> dict[int, dict[str, str]]:
+    """Tags of every version of a registered model; none where it is not registered."""
+    found = open_store().search_model_versions(f"name = '{name}'")
+    return {int(version.version): dict(version.tags) for version in found}
 
 
 def registered(wanted: str | None = None) -> Iterator[Registered]:
@@ -139,36 +157,38 @@ def registered(wanted: str | None = None) -> Iterator[Registered]:
 
 
 def promote(name: str, version: int) -> None:
-    """Let a version be the champion; the one before it is remembered."""
-    client = open_store()
-    try:
-        client.get_model_version(name, str(version))
-    except MlflowException as error:
-        raise BadInputError(
-            f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models'"
-        ) from None
-    before = versions(name)
-    if before.get(CHAMPION) == version:
+    """Let a version be what people get (champion, or the alias of its kind of source model); the one before it is
+    remembered.
+    """
+    alias, before, client = alias_of(name, version), versions(name), open_store()
+    if before.get(alias) == version:
         return
     # First what is needed to go back, then the alias: killed in between, the champion is still the old one.
-    client.set_model_version_tag(name, str(version), _REPLACED, str(before.get(CHAMPION, "")))
-    client.set_registered_model_alias(name, CHAMPION, str(version))
+    client.set_model_version_tag(name, str(version), _REPLACED, str(before.get(alias, "")))
+    client.set_registered_model_alias(name, alias, str(version))
     if before.get(CHALLENGER) == version:
         client.delete_registered_model_alias(name, CHALLENGER)
 
 
-def roll_back(name: str) -> tuple[int, int]:
-    """Let the version before be champion again, and the present one a challenger; both numbers, the new first."""
-    now = versions(name).get(CHAMPION)
+def version_before(name: str, alias: str = CHAMPION) -> tuple[int, int]:
+    """The version that an alias would point to after a roll-back, and the one it points to now."""
+    now = versions(name).get(alias)
     if now is None:
-        raise BadInputError(f"{name} has no champion: see 'perf-assets models'")
+        raise BadInputError(f"{name} has no {alias}: see 'perf-assets models'")
     before = replaced_by(name, now)
     if before is None:
         raise BadInputError(f"{name} version {now} replaced no other: name one with 'perf-assets promote'")
+    return before, now
+
+
+def roll_back(name: str, alias: str = CHAMPION) -> tuple[int, int]:
+    """Let the version before be what people get again; both numbers, the new first. A champion becomes challenger."""
+    before, now = version_before(name, alias)
     client = open_store()
-    # As a challenger it is known as tried: the same data is not adapted to and promoted again.
-    client.set_registered_model_alias(name, CHALLENGER, str(now))
-    client.set_registered_model_alias(name, CHAMPION, str(before))
+    if alias == CHAMPION:
+        # As a challenger it is known as tried: the same data is not adapted to and promoted again.
+        client.set_registered_model_alias(name, CHALLENGER, str(now))
+    client.set_registered_model_alias(name, alias, str(before))
     # Or going back again and again would go round in a circle.
     client.delete_model_version_tag(name, str(now), _REPLACED)
     return before, now

@@ -13,6 +13,7 @@ DESCRIPTIONS = {
     "embedding_amm": "embedding + AMM (mean)",
     "embedding_amm_l2": "embedding + AMM (L2)",
     "embedding_amm_variance": "embedding + AMM (variance)",
+    "embedding_amm_spread": "embedding + AMM (spread of each component)",
     "embedding_amm_fleet_max": "embedding + AMM (mean, fleet_max)",
     "embedding_amm_none": "embedding + AMM (mean, no normalisation)",
     "raw_amm": "raw + AMM",

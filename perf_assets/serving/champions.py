@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.core.tables.landing import RUNS, TIMINGS
+from perf_assets.core.tables.models import AMMS
+from perf_assets.features.descriptions import Descriptions
 from perf_assets.registry.source import NAME, WITH_AMM
 from perf_assets.registry.target import registered_name
 from perf_assets.registry.versions import CHAMPION, all_aliases
@@ -19,6 +21,7 @@ from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import Asked, ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.results import stored_or_none, written_at
 
 _PREFIX = registered_name("")
 
@@ -38,6 +41,7 @@ class Models:
         self._known_bundles: dict[str, set[str]] = {}
         self._landings: dict[str, int] = {}
         self._source: ServedSource | None = None
+        self._described: tuple[int, ...] = ()
         self._told: dict[str, str] = {}
         self._loading, self._loading_source = threading.RLock(), threading.Lock()
 
@@ -67,9 +71,15 @@ class Models:
             versions = self._aliases.get(NAME, {})
             if WITH_AMM not in versions:
                 return None
-            if self._source is None or dict(self._source.versions) != versions:
-                self._source = ServedSource.load(versions, self.catalogue)
+            described = written_at(self.lake, AMMS)
+            if self._source is None or (dict(self._source.versions), self._described) != (versions, described):
+                loaded = ServedSource.load(versions, self.catalogue)
+                self._source, self._described = loaded.knowing(self._descriptions(loaded)), described
             return self._source
+
+    def _descriptions(self, source: ServedSource) -> Descriptions:
+        """Machines as they are described now by the encoder that the source models take."""
+        return Descriptions.of(stored_or_none(self.lake, AMMS), source.model.encoder_version)
 
     def load_all(self) -> None:
         """Load every champion."""

@@ -125,7 +125,9 @@ class Predictor:
         if model is None:
             raise UnknownError(f"{why}, and no source model is registered: run 'perf-assets train'")
         if not model.knows(target):
-            raise UnknownError(f"{why}, and the source models do not know {target}: run 'perf-assets train'")
+            raise UnknownError(
+                f"{why}, and nothing describes {target}: land its RAJAPerf runs, then run 'perf-assets ingest'"
+            )
         return model, f"{why}: answered by the source models"
 
 

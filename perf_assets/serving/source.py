@@ -1,7 +1,8 @@
 """The source models in use: any pair of machines, with intervals as wide as their errors on held-out folds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,13 +10,13 @@ from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.counters.raw import by_quantity, features_of_run
+from perf_assets.features.descriptions import Descriptions
 from perf_assets.features.fleet.samples import configuration_name
-from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import HOST, Floats
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.model import Answers, SourceModel
 from perf_assets.models.target.evaluation import NINETY_PERCENT
-from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, held_out_errors, load_source
+from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, load_source
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
 
@@ -29,15 +30,21 @@ class ServedSource:
     model: SourceModel
     versions: Mapping[str, int]
     """By alias."""
-    errors: Mapping[str, Mapping[Unseen, float]]
-    """Log error on held-out folds, by alias and what was held out."""
     catalogue: Catalogue
 
     @classmethod
     def load(cls, versions: Mapping[str, int], catalogue: Catalogue) -> "ServedSource":
         """What the aliases point to."""
-        errors = {alias: held_out_errors(version) for alias, version in versions.items()}
-        return cls(load_source(versions[WITH_AMM]), versions, errors, catalogue)
+        return cls(load_source(versions[WITH_AMM]), versions, catalogue)
+
+    def knowing(self, descriptions: Descriptions) -> "ServedSource":
+        """The same with machines as they are described now; one that cannot be used stays as it was in training."""
+        model = self.model
+        for machine in descriptions.machines:
+            # A machine with too few kernel runs is asked about without its AMM, as one that is not described.
+            with suppress(BadInputError):
+                model = model.knowing(descriptions.of_machines([machine]))
+        return replace(self, model=model)
 
     def knows(self, machine: str) -> bool:
         """Whether it has the machine's benchmark."""
@@ -62,10 +69,8 @@ class ServedSource:
         )
         answers = self.model.answer(questions)
         return [
-            self._answer(run, target, float(relative), with_amm=bool(used), said=said)
-            for run, relative, used, said in zip(
-                runs, np.exp(answers.log_relative_time), answers.with_amm, warnings, strict=True
-            )
+            self._answer(run, target, answers, position, said)
+            for position, (run, said) in enumerate(zip(runs, warnings, strict=True))
         ]
 
     def _features(self, run: Run, microarchitecture: str | None) -> tuple[Floats, list[str]]:
@@ -83,11 +88,14 @@ class ServedSource:
         columns = np.array([known.get(name, np.nan) for name in self.model.machines.samples.counter_names])
         return columns, [f"counters missing for {', '.join(missing)}: taken as unknown"] if missing else []
 
-    def _answer(self, run: Run, target: str, relative: float, *, with_amm: bool, said: list[str]) -> Prediction:
+    def _answer(self, run: Run, target: str, answers: Answers, position: int, said: list[str]) -> Prediction:
+        with_amm, error = bool(answers.with_amm[position]), float(answers.log_error[position])
         alias = WITH_AMM if with_amm else WITHOUT_AMM
-        error, what = self._error(alias, run, target)
+        if np.isnan(error):
+            raise BadInputError(f"{NAME}@{alias} has no stored errors to make intervals of: run 'perf-assets train'")
+        relative = float(np.exp(answers.log_relative_time[position]))
         seconds, factor = relative * run.wall_seconds, float(np.exp(NINETY_PERCENT * error))
-        said = [*said, f"wide interval: the error of {NAME}@{alias} on held-out {what}s"]
+        said = [*said, f"wide interval: the error of {NAME}@{alias} on held-out {answers.unseen[position]}s"]
         if not with_amm:
             said.append(f"no AMM of {run.machine}: answered from its counters alone, for an average pair of machines")
         if run.uses_gpus is None and any(self.knows(f"{machine}{HOST}") for machine in (run.machine, target)):
@@ -110,18 +118,6 @@ class ServedSource:
             0,
             tuple(said),
         )
-
-    def _error(self, alias: str, run: Run, target: str) -> tuple[float, Unseen]:
-        """Log error where as much was new: an application, a machine; the larger one where both are."""
-        errors = self.errors.get(alias) or self.errors[WITH_AMM]
-        if not errors:
-            raise BadInputError(f"{NAME}@{alias} has no stored errors to make intervals of: run 'perf-assets train'")
-        is_new = target not in self.model.machines.trained
-        unseen: list[Unseen] = ["machine"] if is_new else ["application"]
-        if is_new and run.app not in self.model.machines.applications:
-            unseen.append("application")
-        found = [(errors[what], what) for what in unseen if what in errors]
-        return max(found or [(error, what) for what, error in errors.items()])
 
     def _seen_as(self, machine: str, run: Run) -> str:
         host = f"{machine}{HOST}"

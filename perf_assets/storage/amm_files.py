@@ -14,10 +14,22 @@ if TYPE_CHECKING:
 
 
 def of_one_encoder(rows: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """Rows of the encoder that most machines were described by, and the machines of others, to be described again."""
-    common = rows["encoder_version"].mode().iloc[0]
-    is_current = rows["encoder_version"] == common
-    return rows[is_current], sorted(rows.loc[~is_current, "machine"].unique())
+    """AMMs of the encoder that most machines were described by, in the option it chose; and machines without such.
+
+    Among encoders of as many machines it is the last in the rows, where descriptions have the one in use.
+
+    Gives machine, seen_as, component, value, weighting, normalize, encoder_version, was_in_training, is_simulated.
+    """
+    chosen = rows[rows["is_chosen"]]
+    by_encoder = chosen.groupby("encoder_version")["machine"].nunique()
+    common = by_encoder[by_encoder == by_encoder.max()].index
+    newest = chosen.loc[chosen["encoder_version"].isin(common), "encoder_version"].iloc[-1]
+    current = chosen[chosen["encoder_version"] == newest]
+    options = current["option"].str.split(" ", n=1, expand=True)
+    vectors = current.assign(component=current["item"].astype(int), weighting=options[0], normalize=options[1])
+    columns = ["machine", "seen_as", "component", "value", "weighting", "normalize", "encoder_version"]
+    vectors = vectors[[*columns, "was_in_training", "is_simulated"]].reset_index(drop=True)
+    return vectors, sorted(set(rows["machine"]) - set(current["machine"]))
 
 
 def export_amms(rows: "pd.DataFrame", path: Path) -> "pd.DataFrame":

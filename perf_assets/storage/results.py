@@ -61,10 +61,24 @@ def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     return rows
 
 
+def stored_or_none(lake: Lake, table: Table) -> "pd.DataFrame":
+    """All rows of a table; none where there are none yet."""
+    if has_rows(lake, table):
+        return stored(lake, table, "")
+    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    rows: pd.DataFrame = schema.empty_table().to_pandas()
+    return rows
+
+
+def written_at(lake: Lake, table: Table) -> tuple[int, ...]:
+    """When the parts of a table were last replaced: another value means that it may have changed."""
+    return tuple(file.stat().st_mtime_ns for file in _files(lake, table))
+
+
 def rows_of(lake: Lake, table: Table, of: str) -> "pd.DataFrame | None":
     """Rows of a machine (a dataset), where the table is made machine by machine; None where there are none."""
     file = lake.record / table.name / _part(table, of) / _FILE
-    if not file.is_file():
+    if not file.is_file() or not _has_columns(file, table):
         return None
     rows: pd.DataFrame = pq.read_table(file, partitioning=None).to_pandas()
     return rows
@@ -81,4 +95,9 @@ def has_rows(lake: Lake, table: Table) -> bool:
 
 
 def _files(lake: Lake, table: Table) -> list[Path]:
-    return sorted((lake.record / table.name).rglob(_FILE))
+    """Files of a table with the columns it has today: those of an older release are as if they were not there."""
+    return [file for file in sorted((lake.record / table.name).rglob(_FILE)) if _has_columns(file, table)]
+
+
+def _has_columns(file: Path, table: Table) -> bool:
+    return set(pq.read_schema(file).names) == set(table.column_names())

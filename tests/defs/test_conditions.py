@@ -105,9 +105,12 @@ def test_new_source_models_adapt_all_machines(fleet: Fleet) -> None:
     assert fleet.asked_for() == {}, "asked for once"
 
 
-def test_a_new_encoder_describes_all_machines(fleet: Fleet) -> None:
+def test_a_new_encoder_has_described_all_machines_itself(fleet: Fleet) -> None:
     fleet.made([ENCODER])
-    assert fleet.asked_for()[AMMS.name] == set(MACHINES)
+    assert not fleet.asked_for()
+    for machine in MACHINES:
+        fleet.made([AMMS.name], machine)
+    assert fleet.asked_for()[ADAPTED] == set(MACHINES)
 
 
 def test_a_new_machine_trains_no_source_models(fleet: Fleet) -> None:

@@ -59,8 +59,8 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
         instance.add_dynamic_partitions("machines", [TARGET])
         run(instance, lake, "ingest_machine", (TARGET,))
-        run(instance, lake, "describe_machine_job", (TARGET,))
-        run(instance, lake, "adapt_machine_job", (TARGET,), {"score_machine": {"config": {"seeds": 1}}})
+        scored = {"score_machine": {"config": {"seeds": 1, "shots": [0, 5]}}}
+        run(instance, lake, "adapt_machine_job", (TARGET,), scored)
         yield Site(lake, instance)
 
 
@@ -113,8 +113,13 @@ def test_every_machine_has_its_amm_of_one_encoder(made: Site) -> None:
     rows = stored(lake, AMMS, "")
     assert set(rows["seen_as"]) == {*FLEET, "lassen (host)"}
     assert rows["encoder_version"].nunique() == 1
-    assert (rows.groupby("seen_as").size() == 8).all()
+    amms = rows[rows["part"] == "amm"]
+    assert (amms.groupby(["seen_as", "option"]).size() == 8).all()
+    assert amms["option"].nunique() == 12
+    assert {"core", "busy_core", "half_busy_core", "device"} == set(rows.loc[rows["part"] == "kernel", "option"])
     assert rows["is_simulated"].all()
+    described = made.instance.get_materialized_partitions(dg.AssetKey(AMMS.name))
+    assert described == set(FLEET), "the step that trains the encoder describes all machines"
     for name in ("amm.json", "amm.parquet", "amm.html"):
         assert (lake.reports / name).stat().st_size > 500
 
@@ -166,7 +171,10 @@ def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResu
         job = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def("refresh_machine")
     gc.collect()
     config = {
-        "ops": {"adapt_machine": {"config": {"only_if_changed": True}}, "score_machine": {"config": {"seeds": 1}}}
+        "ops": {
+            "adapt_machine": {"config": {"only_if_changed": True}},
+            "score_machine": {"config": {"seeds": 1, "shots": [0, 5]}},
+        }
     }
     return job.execute_in_process(config, instance=instance, partition_key="dane", raise_on_error=False)
 

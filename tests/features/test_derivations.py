@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.tables.runs import COUNTERS_WIDE, DERIVED_TABLES, FEATURES, MERGED_COUNTERS, PAIRS, UNMATCHED
+from perf_assets.core.tables.runs import COUNTERS_WIDE, DERIVED_TABLES, FEATURES, MERGED_COUNTERS, UNMATCHED
 from perf_assets.features.counters.derivations import deriving, unmapped
 from perf_assets.features.counters.quality import DOUBTS
 from perf_assets.readers.bundle import read_bundle
@@ -101,15 +101,10 @@ def test_arguments_of_the_back_end_are_removed(lake: Lake, args: str) -> None:
     assert build(lake, "quartz").frame(f"SELECT args FROM {FEATURES.name}").iloc[0, 0] == "-n 1 -x"
 
 
-def test_pairs_ignore_the_back_end_and_go_both_ways(lake: Lake) -> None:
+def test_configurations_are_compared_without_the_back_end(lake: Lake) -> None:
     add(lake, "quartz", "b", args=["-n 1  -pa", "-n 2"], wall_seconds=[4.0, 1.0])
     add(lake, "lassen", "b", args=["-n 1 -d cuda -pa", "-n 3"], wall_seconds=[1.0, 1.0])
     warehouse = build(lake, "quartz", "lassen")
-    pairs = warehouse.frame(f"SELECT * FROM {PAIRS.name} ORDER BY source_machine")
-    assert pairs[["source_machine", "args", "relative_time", "speedup"]].values.tolist() == [
-        ["lassen", "-n 1 -pa", 4.0, 0.25],
-        ["quartz", "-n 1 -pa", 0.25, 4.0],
-    ]
     unmatched = warehouse.frame(f"SELECT machine, args, reason FROM {UNMATCHED.name} ORDER BY machine")
     assert unmatched.values.tolist() == [
         ["lassen", "-n 3", "run there with other arguments only"],
@@ -127,20 +122,6 @@ def test_reasons_for_no_pair(lake: Lake) -> None:
         ["B", "run there with other ranks or threads only"],
         ["C", "the run time there is not known"],
     ]
-
-
-def test_a_change_of_one_machine_changes_its_pairs_only(lake: Lake) -> None:
-    for machine, seconds in (("quartz", 1.0), ("ruby", 2.0), ("dane", 4.0)):
-        add(lake, machine, "b", wall_seconds=[seconds])
-    warehouse = build(lake, "quartz", "ruby", "dane")
-    add(lake, "ruby", "b", wall_seconds=[8.0])
-    build(lake, "ruby")
-    found = warehouse.frame(f"SELECT source_machine, target_machine, relative_time FROM {PAIRS.name}")
-    ratios = {(row.source_machine, row.target_machine): row.relative_time for row in found.itertuples()}
-    assert ratios == {
-        ("quartz", "ruby"): 8.0, ("ruby", "quartz"): 0.125, ("quartz", "dane"): 4.0,
-        ("dane", "quartz"): 0.25, ("ruby", "dane"): 0.5, ("dane", "ruby"): 2.0,
-    }  # fmt: skip
 
 
 def test_a_new_catalogue_makes_the_warehouse_behind(lake: Lake) -> None:

@@ -11,7 +11,7 @@ from perf_assets.models.source.training import TrainedSource
 from perf_assets.registry.source import NAME, register_source
 from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.source import SIGNATURE, example_questions
-from perf_assets.registry.versions import load, versions
+from perf_assets.registry.versions import load, promote, roll_back, versions
 
 pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
 
@@ -27,7 +27,9 @@ def test_both_are_registered_with_all_that_belongs_to_them(
     fleet: PairedSamples, trained: TrainedSource, store: Path
 ) -> None:
     for with_amm in (False, True):
-        register_source(trained, fleet, {"manifests_digest": "abc"}, with_amm=with_amm)
+        version = register_source(trained, fleet, {"manifests_digest": "abc"}, with_amm=with_amm)
+        assert version.version not in versions(NAME).values(), "an alias moves once the model is known to be good"
+        promote(NAME, version.version)
     assert versions(NAME) == {"without-amm": 1, "with-amm": 2}
     served = load(NAME, "with-amm")
     assert served.metadata.signature == SIGNATURE
@@ -63,8 +65,10 @@ def _answers_in_a_fresh_process(store: Path, asked: pd.DataFrame, found: pd.Data
 
 def test_an_alias_moves_to_the_new_version(fleet: PairedSamples, trained: TrainedSource, store: Path) -> None:
     for _ in range(2):
-        register_source(trained, fleet, {}, with_amm=True)
+        promote(NAME, register_source(trained, fleet, {}, with_amm=True).version)
     assert versions(NAME) == {"with-amm": 2}
+    assert roll_back(NAME, "with-amm") == (1, 2)
+    assert versions(NAME) == {"with-amm": 1}
 
 
 def test_what_is_not_registered_is_said(store: Path) -> None:

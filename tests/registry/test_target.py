@@ -10,7 +10,8 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.common.questions import with_questions
-from perf_assets.models.target.model import AdaptedTarget, adapt
+from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.store import EXPERIMENT, open_store
 from perf_assets.registry.tables.runs import questions
 from perf_assets.registry.tables.target import answer, example_questions, usual_features
@@ -21,7 +22,7 @@ from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, r
 @pytest.fixture(scope="module")
 def adapted(fleet: PairedSamples) -> AdaptedTarget:
     """Of the machine with GPUs, which is two to programs."""
-    return adapt(fleet, "elm", 0, lambda line: None)
+    return adapt(fleet, "elm", refitted_priors(fleet, 0, PRIOR_COMPONENTS), 0, lambda line: None)
 
 
 def test_the_loaded_model_says_what_the_fitted_one_does(

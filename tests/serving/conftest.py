@@ -11,19 +11,22 @@ import pytest
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.features.fleet.samples import fleet_samples
+from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.blend import Blend
 from perf_assets.models.source.methods import Workshop
 from perf_assets.models.source.model import Machines, SourceModel
-from perf_assets.models.source.training import TrainedSource
-from perf_assets.models.target.model import AdaptedTarget, adapt
+from perf_assets.models.source.training import BLEND, TrainedSource
+from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.source import register_source
 from perf_assets.registry.target import register_target
 from perf_assets.registry.versions import promote
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
+from tests.described import described_fleet
 from tests.features.fleet_tables import SPEEDS, fleet_tables
 
 MACHINE = "cedar"
@@ -85,19 +88,29 @@ def with_runs(samples: PairedSamples, count: int) -> PairedSamples:
     return replace(samples, log_seconds=seconds)
 
 
-def trained_source(samples: PairedSamples) -> TrainedSource:
+def trained_source(samples: PairedSamples, encoder_version: str) -> TrainedSource:
     """Source models of the quickest parts, with errors as cross-validation stores them."""
     workshop = Workshop(0, AmmOptions())
     blend = Blend({"bilinear": workshop.fit("bilinear", samples, "machine")}, {"bilinear": 1.0}, 0.0)
     without = workshop.fit("raw_xgboost", samples, "application")
-    model = SourceModel(Machines.of(samples), without, {"application": blend, "machine": blend})  # type: ignore[arg-type]
+    errors: dict[str, dict[Unseen, float]] = {
+        "with": {"application": 0.2, "machine": 0.3},
+        "without": {"application": 0.5, "machine": 0.75},
+    }
+    model = SourceModel(
+        machines=Machines.of(samples),
+        without_amm=without,  # type: ignore[arg-type]
+        with_amm={"application": blend, "machine": blend},
+        errors=errors,
+        encoder_version=encoder_version,
+    )
     scores = pd.DataFrame(
         [
             {"unseen": unseen, "method": method, "mape_ratio": 0.3, "median_ape_ratio": 0.2, "log_rmse": error}
             for unseen, factor in (("application", 1.0), ("machine", 1.5))
             for method, error in (
                 ("raw_xgboost", 0.5 * factor),
-                ("with_amm (weights chosen on these folds)", 0.2 * factor),
+                (BLEND, 0.2 * factor),
             )
         ]
     )
@@ -119,16 +132,19 @@ def _registered(root: Path) -> Fleet:
         patch.setenv("MLFLOW_TRACKING_URI", uri)
         patch.setenv("PERF_ASSETS_THREADS", "1")
         samples = fleet_samples(fleet_tables(sizes=27))
-        models = [adapt(with_runs(samples, count), MACHINE, 0, lambda line: None) for count in (6, 16)]
+        models = []
+        for count in (6, 16):
+            known = with_runs(samples, count)
+            models.append(adapt(known, MACHINE, refitted_priors(known, 0, PRIOR_COMPONENTS), 0, lambda line: None))
         formulas = load_catalogue().resolve(COUNTERS, None)
         for model in models:
             version = register_target(model, formulas, {"is_simulated": "true"}, {})
             if version.version == 1:
                 promote(version.name, version.version)
-        small = fleet_samples(fleet_tables())
-        trained = trained_source(small)
+        described = described_fleet(fleet_tables())
+        trained = trained_source(described.samples, described.encoder.encoder.version)
         for with_amm in (False, True):
-            register_source(trained, small, {}, with_amm=with_amm)
+            promote("perf-source", register_source(trained, described.samples, {}, with_amm=with_amm).version)
     return Fleet(uri, samples, (models[0], models[1]))
 
 

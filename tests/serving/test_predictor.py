@@ -11,7 +11,8 @@ from perf_assets.api import open_lake
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
 from perf_assets.features.counters.raw import by_quantity, features_from_counters, features_of_run
-from perf_assets.models.target.model import adapt
+from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.serving.answers import Prediction, Rows
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Run
@@ -137,7 +138,7 @@ def test_programs_that_never_used_gpus_are_taken_not_to(predictor: Predictor, fl
 
 
 def test_a_champion_of_a_machine_with_gpus_has_two_views(predictor: Predictor, fleet: Fleet) -> None:
-    adapted = adapt(fleet.samples, "elm", 0, lambda line: None)
+    adapted = adapt(fleet.samples, "elm", refitted_priors(fleet.samples, 0, PRIOR_COMPONENTS), 0, lambda line: None)
     elm = ServedTarget(adapted, [], predictor.models.catalogue, 1, predictor.models.champion(MACHINE).made_at, True)
 
     seen = {}

@@ -4,6 +4,7 @@ import click
 
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json
+from perf_assets.storage.lake import Lake
 
 
 @click.command()
@@ -15,11 +16,10 @@ def command(name: str, version: int, as_json: bool) -> None:
 
     'perf-assets rollback' takes it back.
     """
-    from perf_assets.registry.versions import CHAMPION, promote, versions
+    from perf_assets.workflows.chains import promote
 
-    before = versions(name).get(CHAMPION)
-    promote(name, version)
+    before, alias = promote(Lake.default(), name, version)
     if as_json:
-        print_json({"name": name, "champion": version, "before": before})
+        print_json({"name": name, alias: version, "before": before})
     else:
-        click.echo(f"{name}@{CHAMPION} is version {version}" + (f", before {before}" if before else ""))
+        click.echo(f"{name}@{alias} is version {version}" + (f", before {before}" if before else ""))

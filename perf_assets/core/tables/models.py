@@ -9,17 +9,23 @@ from perf_assets.core.tables.verdicts import VERDICTS
 _ATTENTION = Column("attention_ratio", Type.REAL, "Share of attention", unit="ratio", minimum=0.0, maximum=1.0)
 AMMS = Table(
     "model_amm__machines",
-    "Abstract Machine Models: one vector a machine, made of its RAJAPerf runs by the frozen encoder. A machine with "
-    "GPUs has a second one without them, for programs that do not use GPUs.",
-    key=("machine", "seen_as", "component"),
+    "Descriptions of machines, which all models read: AMM vectors by option of Algorithm 1, RAJAPerf kernel times, and "
+    "the numbers of the data sheet. Made once per machine and encoder; those of older encoders stay as long as a "
+    "registered source model uses them. A machine with GPUs has a second AMM without them, for programs that do not "
+    "use GPUs.",
+    key=("machine", "encoder_version", "part", "seen_as", "option", "item", "problem_size"),
     columns=(
         MACHINE,
-        Column("seen_as", Type.TEXT, "The machine, or the machine without its GPUs"),
-        Column("component", Type.INTEGER, "Position in the vector, from 0", minimum=0),
-        Column("value", Type.REAL, "Value of the component"),
-        Column("weighting", Type.TEXT, "How benchmark rows are combined", allowed=("mean", "l2", "variance")),
-        Column("normalize", Type.TEXT, "What is subtracted", allowed=("own_max", "fleet_max", "none")),
         Column("encoder_version", Type.TEXT, "Identity of the frozen encoder"),
+        Column("part", Type.TEXT, "What the row says", allowed=("amm", "kernel", "sheet")),
+        Column("seen_as", Type.TEXT, "The machine, or (of an AMM) the machine without its GPUs"),
+        Column("option", Type.TEXT, "Of an AMM weighting and normalisation; of a kernel where it ran"),
+        Column("item", Type.TEXT, "Component from 0, kernel, or property of the data sheet"),
+        Column("problem_size", Type.INTEGER, "Of a kernel its problem size, else 0", minimum=0),
+        Column("value", Type.REAL, "Component, seconds per repetition of a kernel, or property"),
+        Column("bytes_per_rep", Type.REAL, "Bytes that a kernel moves", unit="bytes", nullable=True),
+        Column("flops_per_rep", Type.REAL, "Operations of a kernel", unit="count", nullable=True),
+        Column("is_chosen", Type.BOOLEAN, "Whether it is an AMM of the option that the encoder chose"),
         Column("was_in_training", Type.BOOLEAN, "Whether the encoder was trained on this machine's benchmark too"),
         IS_SIMULATED,
     ),

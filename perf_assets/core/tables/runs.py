@@ -83,24 +83,6 @@ VECTOR_FEATURES_TABLE = _feature_table(
 COUNTERS_WIDE = "core_runs__counters_wide"
 """Schema with one table a machine: a row per configuration, a column per counter of that machine."""
 
-PAIRS = Table(
-    "core_pairs__relative_performance",
-    "Configurations that were run on two machines, in both directions. relative_time above 1 is slower on the target "
-    "(Eq. 1 of xAMM).",
-    key=("source_machine", "target_machine", *CONFIGURATION),
-    columns=(
-        Column("source_machine", Type.TEXT, "Machine that the counters are from"),
-        Column("target_machine", Type.TEXT, "Machine to predict for"),
-        *_CONFIGURATION,
-        Column("source_wall_seconds", Type.REAL, "Run time on the source", unit="seconds", exclusive_minimum=0),
-        Column("target_wall_seconds", Type.REAL, "Run time on the target", unit="seconds", exclusive_minimum=0),
-        Column("relative_time", Type.REAL, "Time on target / time on source", unit="ratio", exclusive_minimum=0),
-        Column("speedup", Type.REAL, "Time on source / time on target", unit="ratio", exclusive_minimum=0),
-        IS_SIMULATED,
-    ),
-    of_machine="$machine IN (source_machine, target_machine)",
-)
-
 UNMATCHED = Table(
     "core_pairs__unmatched",
     "Configurations of a machine that have no counterpart on another machine, and why.",
@@ -114,4 +96,4 @@ UNMATCHED = Table(
     of_machine="$machine IN (machine, other_machine)",
 )
 
-DERIVED_TABLES = (MERGED_COUNTERS, FEATURES, VECTOR_FEATURES_TABLE, PAIRS, UNMATCHED)
+DERIVED_TABLES = (MERGED_COUNTERS, FEATURES, VECTOR_FEATURES_TABLE, UNMATCHED)

@@ -10,7 +10,6 @@ from perf_assets.core.tables.runs import (
     DERIVED_TABLES,
     FEATURES,
     MERGED_COUNTERS,
-    PAIRS,
     UNMATCHED,
     VECTOR_FEATURES_TABLE,
 )
@@ -35,7 +34,6 @@ _SPECS = [
         kinds={"duckdb"},
         owners=["team:performance"],
     ),
-    asset_spec(PAIRS, {"duckdb"}, deps=[FEATURES.name]),
     asset_spec(UNMATCHED, {"duckdb"}, deps=[FEATURES.name]),
 ]
 
@@ -50,7 +48,6 @@ def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> It
     unknown = lake.unmapped_counters(machine)
     notes: dict[str, Metadata] = {
         FEATURES.name: {"unmapped_counters_count": len(unknown), "unmapped_counters": ", ".join(unknown) or "none"},
-        PAIRS.name: {"by_machine": dg.MetadataValue.md(markdown_rows(warehouse.frame(_PAIRED, [machine])))},
         UNMATCHED.name: {"reasons": dg.MetadataValue.md(markdown_rows(warehouse.frame(_REASONS, [machine])))},
     }
     for table in DERIVED_TABLES:
@@ -72,10 +69,6 @@ def _first_rows(warehouse: Warehouse, machine: str) -> str:
     return markdown_rows(rows)
 
 
-_PAIRED = f"""
-    SELECT target_machine, count(*) AS configurations, median(relative_time) AS median_relative_time
-    FROM {PAIRS.name} WHERE source_machine = ? GROUP BY ALL ORDER BY ALL
-"""
 _REASONS = f"""
     SELECT other_machine, reason, count(*) AS configurations
     FROM {UNMATCHED.name} WHERE machine = ? GROUP BY ALL ORDER BY ALL

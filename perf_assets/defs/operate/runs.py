@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from perf_assets.defs.jobs import (
     adapt_dataset_job,
     adapt_machine_job,
     assemble_dataset_job,
-    describe_machine_job,
     draw_machines_job,
     evaluate_xamm_job,
     ingest_machine_job,
@@ -89,12 +88,15 @@ def ingest_machines(
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
-def train_fleet(machines: Sequence[str], seed: int, on_stage: Callable[[str], None]) -> None:
-    """Train the encoder, make the AMM of each machine, train and register the source models."""
+def train_fleet(seed: int, on_stage: Callable[[str], None], methods: Mapping[str, list[str]]) -> None:
+    """Train the encoder, which describes each machine, train and register the source models.
+
+    `methods` names those to choose from, `with_amm` and `without_amm`; all where it does not.
+    """
+    sources = {"ops": {"train_source_models": {"config": {"seed": seed, **methods}}}}
     stages: list[_Stage] = [
-        ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
-        *((f"AMM of {machine}", describe_machine_job.name, {}, machine) for machine in machines),
-        ("source models", train_source_job.name, _seeded("train_source_models", seed), None),
+        ("AMM encoder and descriptions of machines", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
+        ("source models", train_source_job.name, sources, None),
     ]
     _run_stages(stages, on_stage)
 

@@ -8,7 +8,6 @@ from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.runs import COUNTERS_WIDE
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.targets.adaptation import reference_machine
 from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.results import rows_of, stored
 
@@ -27,9 +26,10 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     """Of a machine that has a target model."""
     import pandas as pd
 
-    from perf_assets.registry.target import candidate_table, registered_name, shown_of
+    from perf_assets.registry.target import candidate_table, shown_of
     from perf_assets.registry.versions import CHAMPION
     from perf_assets.reports.machine.facts import MachineFacts
+    from perf_assets.workflows.adapt import reference_machine
 
     alias, number, adapted = shown_of(machine)
     missing: dict[str, str] = {}
@@ -62,7 +62,7 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     return MachineFacts(
         machine,
         lake.is_simulated(machine),
-        f"{registered_name(machine)} version {number}" + ("" if alias == CHAMPION else ", not promoted"),
+        _named(machine, number) + ("" if alias == CHAMPION else ", not promoted"),
         amms,
         candidates,
         curve,
@@ -78,6 +78,17 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
     )
 
 
+def _named(machine: str, number: int) -> str:
+    """Name and version with the chain behind it, as in `perf-target-dane version 3, from perf-source version 2`."""
+    from perf_assets.registry.lineage import chain
+    from perf_assets.registry.target import registered_name
+
+    own, *links = chain(registered_name(machine), number)
+    behind = [f"{link.name} version {link.version or link.identity}" for link in links]
+    manifests = f" and {own.manifests_count} manifests" if own.manifests_count else ""
+    return f"{own.name} version {number}" + (f", from {', '.join(behind)}{manifests}" if behind else "")
+
+
 def _planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.DataFrame":
     """Next runs on a machine, priced by the nodes that its configurations use."""
     from perf_assets.features.fleet.samples import NODES_QUERY, nodes_by_configuration
@@ -88,6 +99,7 @@ def _planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.D
 
 def _aligned(lake: LakeResource, adapted: "AdaptedTarget") -> "CounterAlignment":
     from perf_assets.models.transfer.counters import align_counters
+    from perf_assets.workflows.adapt import reference_machine
 
     source = reference_machine(adapted)
     tables = [_runs(lake, name) for name in (source, adapted.machine)]

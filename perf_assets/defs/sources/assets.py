@@ -2,29 +2,33 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.tables.landing import TIMINGS
+from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS
+from perf_assets.core.tables.runs import FEATURES
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
+from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_LANDING
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import run_link, version_link
+from perf_assets.defs.links import run_tags, version_metadata
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, PREVIEW_ROWS, asset_spec, model_spec
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store, stored
-from perf_assets.storage.source_pool import freeze
+
+if TYPE_CHECKING:
+    from perf_assets.models.source.settings import SourceSettings
 
 ENCODER = "model_amm__encoder"
 MAP = "out_amm__machines"
 WITH_AMM, WITHOUT_AMM = "model_source__with_amm", "model_source__without_amm"
-_ENCODER_FILE = "amm_encoder.npz"
+INPUTS = "model_source__inputs"
 
 
 class TrainingConfig(dg.Config):
@@ -33,13 +37,38 @@ class TrainingConfig(dg.Config):
     seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
 
 
+class SourceConfig(TrainingConfig):
+    """What a training of source models tries."""
+
+    without_amm: list[str] = Field(
+        default=[], description="Methods without AMMs to choose from; all where none is named"
+    )
+    with_amm: list[str] = Field(default=[], description="Methods with AMMs to choose from; all where none is named")
+    machine_models: list[str] = Field(
+        default=[], description="Machine models that blends are made of, as attention; all if none is named"
+    )
+
+    def settings(self) -> "SourceSettings":
+        """As workflows take them."""
+        from perf_assets.models.source.settings import SourceSettings
+
+        named = {
+            "without_amm": tuple(self.without_amm),
+            "with_amm": tuple(self.with_amm),
+            "machine_models": tuple(self.machine_models),
+        }
+        chosen = {name: methods for name, methods in named.items() if methods}
+        return SourceSettings.model_validate({"seed": self.seed, **chosen})
+
+
 @dg.multi_asset(
     specs=[
         model_spec(
             ENCODER,
             "Encoder of RAJAPerf results, trained on the machines that are known and frozen. The options of "
-            "Algorithm 1 are chosen on machines that are held out.",
-            {"pytorch"},
+            "Algorithm 1 are chosen on machines that are held out. Registered in MLflow as perf-amm; all machines are "
+            "described by it in the same step.",
+            {"mlflow", "pytorch"},
             FLEET,
         )
     ],
@@ -49,25 +78,27 @@ class TrainingConfig(dg.Config):
 def train_amm_encoder(
     context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
-    """Choose the options, train, store."""
-    from perf_assets.features.fleet.samples import fleet_samples
-    from perf_assets.models.amm.encoder import fit_encoder
-    from perf_assets.models.source.amm_options import choose_options
+    """Choose the options, train, register; then describe every machine, so that what follows finds them described."""
+    from perf_assets.workflows.describe import train_and_register_encoder
 
-    samples = fleet_samples(lake.fleet_tables())
-    options, tried = choose_options(samples, config.seed, context.log.info)
-    encoder = fit_encoder(samples, options, seed=config.seed)
-    path = lake.lake().models / _ENCODER_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    encoder.save(path)
+    tags = lake.provenance() | {"seed": str(config.seed), **run_tags(context)}
+    made = train_and_register_encoder(lake.fleet_tables(), config.seed, tags, context.log.info)
+    for machine in lake.lake().machines():
+        for result in _described(context, lake, machine):
+            assert result.data_version is not None
+            version = {"dagster/data_version": result.data_version.value}
+            context.log_event(
+                dg.AssetMaterialization(AMMS.name, partition=machine, metadata=result.metadata, tags=version)
+            )
+    encoder = made.trained.encoder
     return dg.MaterializeResult(
         metadata={
             "version": encoder.version,
-            "options": f"{options.weighting}, {options.normalize}",
-            "tried": dg.MetadataValue.md(markdown_rows(tried)),
-            "machines": ", ".join(samples.machines[machine] for machine in samples.encoder_machines),
-            "left_out": "; ".join(samples.notes) or "none",
-            "file": dg.MetadataValue.path(path),
+            "options": encoder.options.name,
+            "tried": dg.MetadataValue.md(markdown_rows(made.trained.tried)),
+            "machines": ", ".join(made.machines),
+            "left_out": "; ".join(made.left_out) or "none",
+            **version_metadata(made.version),
         },
         data_version=dg.DataVersion(encoder.version),
     )
@@ -75,8 +106,8 @@ def train_amm_encoder(
 
 @dg.multi_asset(
     specs=[
-        asset_spec(AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENCODER]).replace_attributes(
-            skippable=True, automation_condition=FOLLOWS_CHECKED
+        asset_spec(AMMS, {"pytorch", "parquet"}, [TIMINGS.name, SPECS.name, ENCODER]).replace_attributes(
+            skippable=True, automation_condition=FOLLOWS_LANDING
         )
     ],
     partitions_def=machines,
@@ -85,37 +116,34 @@ def train_amm_encoder(
 )
 @explained
 def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
-    """Pass a machine's RAJAPerf results through the frozen encoder, whether or not it was trained on them."""
-    machine, encoder_file = context.partition_key, lake.lake().models / _ENCODER_FILE
-    if not encoder_file.is_file():
-        context.log.info(f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'")
-        return
-    kernels = lake.fleet_tables(machine).kernels
-    if kernels.empty:
-        context.log.info(f"no AMM of {machine}: it has no RAJAPerf run")
-        return
-    from perf_assets.features.fleet.samples import benchmark_samples
-    from perf_assets.models.amm.encoder import AmmEncoder
-    from perf_assets.models.amm.rows import amm_rows
+    """Say what a machine is like, by the frozen encoders in use, whether or not they were trained on it."""
+    yield from _described(context, lake, context.partition_key)
+
+
+def _described(
+    context: dg.AssetExecutionContext, lake: LakeResource, machine: str
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Store a machine's description; one that cannot be described says why and goes on without."""
+    from perf_assets.workflows.describe import describe, digest_of_rows
 
     try:
-        rows = amm_rows(AmmEncoder.load(encoder_file), benchmark_samples(kernels))
+        rows = describe(lake.lake(), machine, lake.fleet_tables(machine), is_simulated=lake.is_simulated(machine))
+    except (RegistryError, UnreadableFileError):
+        raise
     except BadInputError as error:
         # What landed is good all the same: the machine is ingested, it only cannot be described.
-        context.log.warning(f"no AMM of {machine}: {error}")
+        context.log.warning(str(error))
         return
-    rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
-    path = store(lake.lake(), lake.warehouse(), AMMS, rows, machine)
-    version = str(rows["encoder_version"].iloc[0])
+    lake.warehouse().load_results(AMMS)
+    amms = rows[rows["is_chosen"]]
     yield dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
-            "encoder_version": version,
-            "was_in_training": bool(rows["was_in_training"].all()),
-            "vector": dg.MetadataValue.md(markdown_rows(rows)),
-            "record": dg.MetadataValue.path(path),
+            "encoder_versions": ", ".join(rows["encoder_version"].unique()),
+            "was_in_training": bool(amms["was_in_training"].all()),
+            "vector": dg.MetadataValue.md(markdown_rows(amms[["encoder_version", "seen_as", "item", "value"]])),
         },
-        data_version=dg.DataVersion(digest_of(rows.to_csv(index=False).encode())),
+        data_version=dg.DataVersion(digest_of_rows(rows)),
     )
 
 
@@ -162,67 +190,72 @@ def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
             "Source model without AMMs: relative time from the counters of a run, pooled over all ordered pairs of "
             "machines. Registered in MLflow as perf-source@without-amm.",
             {"mlflow", "xgboost"},
-            FLEET,
+            [FEATURES.name, AMMS.name],
         ),
         model_spec(
             WITH_AMM,
-            "Source model with machine models: a blend of attention over RAJAPerf kernels, trees with AMMs and closed "
-            "forms, weighted by cross-validation. Registered in MLflow as perf-source@with-amm.",
+            "Source model that takes the machines' descriptions as inputs: a blend of attention over RAJAPerf kernels, "
+            "trees with AMMs, closed forms and plain answers, weighted by cross-validation. Registered in MLflow as "
+            "perf-source@with-amm, with members that target models start from.",
             {"mlflow", "pytorch", "xgboost"},
-            [*FLEET, ENCODER],
+            [FEATURES.name, AMMS.name, ENCODER],
         ).replace_attributes(
             freshness_policy=dg.FreshnessPolicy.time_window(
                 fail_window=timedelta(days=15), warn_window=timedelta(days=8)
             )
         ),
         asset_spec(BEHAVES_LIKE, {"pytorch", "parquet"}, [WITH_AMM]),
-        asset_spec(FEATURE_MASKS, {"pytorch", "parquet"}, FLEET),
+        asset_spec(FEATURE_MASKS, {"pytorch", "parquet"}, [FEATURES.name, AMMS.name]),
+    ],
+    check_specs=[
+        dg.AssetCheckSpec(
+            "not_worse",
+            asset=WITH_AMM,
+            description="On held-out applications and machines the blend is as good as the time unchanged, the mean "
+            "benchmark ratio and the pair's median ratio; otherwise no alias moves",
+            blocking=True,
+        )
     ],
     name="train_source_models",
 )
 @explained
 def train_source_models(
-    context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
-) -> Iterator[dg.MaterializeResult[None]]:
+    context: dg.AssetExecutionContext, config: SourceConfig, lake: LakeResource
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Choose on held-out applications and machines, fit, register, and show what the models look at."""
-    from perf_assets.features.fleet.samples import fleet_samples
-    from perf_assets.models.amm.encoder import AmmEncoder
     from perf_assets.models.source.explanations import behaves_like, feature_masks
-    from perf_assets.models.source.training import train_source
-    from perf_assets.registry.source import register_source
-    from perf_assets.registry.store import open_store
     from perf_assets.reports.site import data_uri
     from perf_assets.reports.xamm.source_scores import source_scores
+    from perf_assets.workflows.train import train_and_register
 
-    open_store()
-    tables = lake.fleet_tables()
-    samples = fleet_samples(tables)
-    encoder = AmmEncoder.load(lake.lake().models / _ENCODER_FILE)
-    trained = train_source(samples, encoder.options, config.seed, context.log.info)
-    provenance = lake.provenance() | {"seed": str(config.seed), "encoder_version": encoder.version}
-    provenance |= {"dagster_run_id": context.run.run_id, "dagster_run": run_link(context.run.run_id)}
-    scores = data_uri(lambda target: source_scores(trained.scores, target))
-    data_version = digest_of(f"{samples.digest} {encoder.version} {config.seed}".encode())
+    tags = lake.provenance() | run_tags(context)
+    made = train_and_register(lake.lake(), lake.fleet_runs(), config.settings(), tags, context.log.info)
+    scores = data_uri(lambda target: source_scores(made.trained.scores, target))
+    data_version = digest_of(f"{made.samples.digest} {made.encoder_version} {config.seed}".encode())
     for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
-        version = register_source(trained, samples, provenance, with_amm=with_amm)
-        if with_amm:
-            frames = {"runs": tables.runs, "kernels": tables.kernels, "specs": tables.specs}
-            freeze(lake.lake(), frames, provenance | {"source_version": str(version.version)})
         yield dg.MaterializeResult(
             asset_key=name,
             data_version=dg.DataVersion(data_version),
             metadata={
-                "mlflow_version": f"{version.name} version {version.version}",
-                "mlflow_uri": version.uri,
-                "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
+                **version_metadata(made.versions[with_amm]),
+                "made_with": f"perf-amm version {made.encoder_number}, {made.encoder_version}",
                 "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
-                "scores_on_held_out": dg.MetadataValue.md(markdown_rows(trained.scores, ".3f")),
-                "selection_seconds": trained.selection_seconds,
-                "fit_seconds": trained.fit_seconds,
-                **provenance,
+                "scores_on_held_out": dg.MetadataValue.md(markdown_rows(made.trained.scores, ".3f")),
+                "selection_seconds": made.trained.selection_seconds,
+                "fit_seconds": made.trained.fit_seconds,
+                **tags,
             },
         )
-    for table, rows in ((BEHAVES_LIKE, behaves_like(samples, trained.model)), (FEATURE_MASKS, feature_masks(samples))):
+    errors = {f"log_rmse of unseen {unseen}": blend for unseen, (blend, _) in made.log_errors.items()}
+    plain = {f"threshold of unseen {unseen}": threshold for unseen, (_, threshold) in made.log_errors.items()}
+    yield dg.AssetCheckResult(
+        asset_key=WITH_AMM, check_name="not_worse", passed=made.is_not_worse, metadata={**errors, **plain}
+    )
+    explained_by = (
+        (BEHAVES_LIKE, behaves_like(made.samples, made.trained.model)),
+        (FEATURE_MASKS, feature_masks(made.samples, made.embedded)),
+    )
+    for table, rows in explained_by:
         path = store(lake.lake(), lake.warehouse(), table, rows.assign(is_simulated=lake.is_simulated()))
         top = rows.sort_values("attention_ratio", ascending=False).groupby("app").head(PREVIEW_ROWS)
         yield dg.MaterializeResult(
@@ -233,3 +266,30 @@ def train_source_models(
                 "record": dg.MetadataValue.path(path),
             },
         )
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            INPUTS,
+            "Inputs of downstream models (xAMM): per run and ordered pair of machines the embedding of the run, the "
+            "AMM of both machines and the relative time. 'perf-assets export inputs' writes it into a file.",
+            {"parquet"},
+            [FEATURES.name, AMMS.name, WITH_AMM],
+        )
+    ],
+    name="make_model_inputs",
+)
+@explained
+def make_model_inputs(lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Put embeddings, AMMs and relative times side by side."""
+    from perf_assets.workflows.inputs import inputs_file, make_inputs
+
+    rows = make_inputs(lake.lake(), lake.fleet_runs())
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            "preview": dg.MetadataValue.md(markdown_rows(rows.head(PREVIEW_ROWS), ".3f")),
+            "file": dg.MetadataValue.path(inputs_file(lake.lake())),
+        }
+    )

@@ -7,29 +7,21 @@ from pydantic import Field
 
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
-from perf_assets.core.tables.runs import COUNTERS_WIDE
+from perf_assets.core.tables.runs import COUNTERS_WIDE, FEATURES
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import version_link
+from perf_assets.defs.links import run_tags, version_link
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.reports.machine_facts import machine_facts
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
-from perf_assets.defs.specs import FLEET, Metadata, asset_spec, model_spec
-from perf_assets.defs.targets.adaptation import (
-    NOT_MADE,
-    adaptation_inputs,
-    adapting,
-    machine_samples,
-    provenance,
-    reference_machine,
-)
+from perf_assets.defs.specs import Metadata, asset_spec, model_spec
+from perf_assets.defs.targets.adaptation import NOT_MADE, inputs_of
 from perf_assets.defs.targets.model_card import papers
 from perf_assets.defs.targets.verdicts import judge, shown
 from perf_assets.storage.results import store
-from perf_assets.storage.source_pool import frozen
 
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
@@ -41,23 +33,27 @@ class AdaptConfig(TrainingConfig):
     only_if_changed: bool = Field(
         default=True, description="Keep the registered version where it was made of the same data"
     )
+    source_version: int = Field(
+        default=0, ge=0, description="Version of perf-source to start from; 0 is the one in use"
+    )
 
 
 class SeedsConfig(dg.Config):
     """How much to compute."""
 
     seeds: int = Field(default=5, ge=1, description="Random draws of shots")
+    shots: list[int] = Field(default=[0, 5, 10, 20, 50], description="Numbers of runs on the machine")
 
 
 @dg.multi_asset(
     specs=[
         model_spec(
             ADAPTED,
-            "Target model of a machine: runs on a reference machine, a prior from the other machines, corrected by "
-            "the machine's own runs. Chosen on held-out runs; registered in MLflow as perf-target-<machine>, first as "
-            "@challenger.",
+            "Target model of a machine: a registered source model, without what it learned from the machine's runs, as "
+            "the prior, corrected by the machine's own runs. Chosen on held-out runs; registered in MLflow as "
+            "perf-target-<machine>, first as @challenger.",
             {"mlflow", "python"},
-            [*FLEET, AMMS.name, WITH_AMM],
+            [FEATURES.name, AMMS.name, WITH_AMM],
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
@@ -68,20 +64,20 @@ def adapt_machine(
     context: dg.AssetExecutionContext, config: AdaptConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Adapt and register; a machine that cannot be adapted yet says why and goes on without."""
-    from perf_assets.models.target.model import adapt
     from perf_assets.registry.target import made_of, register_target, registered_name
+    from perf_assets.workflows.adapt import adapting, reference_machine, target_tags
 
     machine = context.partition_key
     try:
-        inputs = adaptation_inputs(lake, machine, config.seed)
-        with adapting(lake, machine):
+        inputs = inputs_of(lake, machine, config.seed, config.source_version or None)
+        with adapting(lake.lake(), machine):
             kept = made_of(machine, inputs.digest) if config.only_if_changed else None
             if kept is not None:
                 context.log.info(f"{registered_name(machine)} version {kept} was made of the same data and is kept")
                 yield _registered(machine, kept, inputs.digest, {"is_kept": True})
                 return
-            adapted = adapt(machine_samples(lake, machine, inputs.pool), machine, config.seed, context.log.info)
-            tags = provenance(lake, inputs, context.run.run_id)
+            adapted = inputs.adapt(context.log.info)
+            tags = target_tags(inputs, lake.provenance(machine)) | run_tags(context)
             formulas = lake.formulas(reference_machine(adapted))
             files, metadata = papers(adapted, formulas, tags)
             version = register_target(adapted, formulas, tags, files)
@@ -102,8 +98,10 @@ def adapt_machine(
 @explained
 def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
+    from perf_assets.workflows.adapt import adapting
+
     machine = context.partition_key
-    with adapting(lake, machine):
+    with adapting(lake.lake(), machine):
         rows = judge(lake, machine)
         path = store(lake.lake(), lake.warehouse(), VERDICTS, rows, machine)
     newest = rows.iloc[-1]
@@ -122,8 +120,8 @@ def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.M
 
 @dg.multi_asset(
     specs=[
-        asset_spec(TRANSFER_SCORES, {"parquet"}, [*FLEET, ADAPTED]).replace_attributes(
-            automation_condition=FOLLOWS_CHECKED
+        asset_spec(TRANSFER_SCORES, {"parquet"}, [FEATURES.name, AMMS.name, WITH_AMM]).replace_attributes(
+            skippable=True, automation_condition=FOLLOWS_CHECKED
         )
     ],
     partitions_def=machines,
@@ -132,17 +130,23 @@ def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.M
 @explained
 def score_machine(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.models.target.matrix import learning_curve
 
     machine = context.partition_key
-    samples = machine_samples(lake, machine, frozen(lake.lake()))
-    rows = learning_curve(samples, machine, config.seeds, context.log.info)
+    try:
+        inputs = inputs_of(lake, machine)
+        rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
+    except (RegistryError, UnreadableFileError):
+        raise
+    except BadInputError as error:
+        context.log.warning(f"no scores of {machine}: {error}")
+        return
     rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
     path = store(lake.lake(), lake.warehouse(), TRANSFER_SCORES, rows, machine)
     table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
             "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),

@@ -60,7 +60,7 @@ def _card(adapted: "AdaptedTarget", formulas: Sequence[Resolved], tags: dict[str
         _COVERAGE,
         max(severities, default=None),
         int(tags["source_version"]),
-        None if tags["amm_version"] == "none" else tags["amm_version"],
+        tags["encoder_version"],
         int(tags["manifests_count"]),
         tags["manifests_digest"],
         int(tags["seed"]),

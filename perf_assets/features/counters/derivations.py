@@ -15,7 +15,6 @@ from perf_assets.core.tables.runs import (
     COUNTERS_WIDE,
     FEATURES,
     MERGED_COUNTERS,
-    PAIRS,
     UNMATCHED,
     VECTOR_FEATURES_TABLE,
 )
@@ -38,7 +37,6 @@ def derivations(catalogue: Catalogue, counters: Sequence[str], microarchitecture
         _features(FEATURES, XAMM_FEATURES, catalogue, resolved),
         _features(VECTOR_FEATURES_TABLE, VECTOR_FEATURES, catalogue, resolved),
         Derivation(COUNTERS_WIDE, _wide(catalogue, counters), None),
-        Derivation(PAIRS.name, _PAIRS, PAIRS),
         Derivation(UNMATCHED.name, _UNMATCHED, UNMATCHED),
     ]
 
@@ -169,18 +167,6 @@ def _literal(text: str) -> str:
 def _identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
-
-_PAIRS = f"""
-    SELECT source.machine AS source_machine, target.machine AS target_machine, {_CONFIGURATION},
-           source.wall_seconds AS source_wall_seconds, target.wall_seconds AS target_wall_seconds,
-           target.wall_seconds / source.wall_seconds AS relative_time,
-           source.wall_seconds / target.wall_seconds AS speedup,
-           source.is_simulated OR target.is_simulated AS is_simulated
-    FROM {FEATURES.name} AS source JOIN {FEATURES.name} AS target USING ({_CONFIGURATION})
-    WHERE source.machine <> target.machine AND $machine IN (source.machine, target.machine)
-      AND source.wall_seconds IS NOT NULL AND target.wall_seconds IS NOT NULL
-    ORDER BY ALL
-"""
 
 _UNMATCHED = f"""
     WITH other AS (SELECT DISTINCT machine AS other_machine FROM {FEATURES.name}),

@@ -22,6 +22,7 @@ RUN_COLUMNS = (
 """What is known of an application run on its source machine: the features of xAMM, and its configuration."""
 KERNEL_COLUMNS = ("bytes_per_rep", "flops_per_rep", "seconds_per_rep", "is_core", "is_share")
 """What is known of a kernel run."""
+_HALF = "half_busy_core"
 PLACEMENTS = ("core", "share")
 """What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
 GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
@@ -34,28 +35,35 @@ RUNS_QUERY = f"""
     FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL ORDER BY ALL
 """
 KERNELS_QUERY = f"""
-    WITH placed AS (
-        SELECT machine, kernel, problem_size, variant, tuning, bytes_per_rep, flops_per_rep,
-            CASE WHEN variant LIKE '%Seq%' THEN 'core'
-                 WHEN variant LIKE '%OpenMP' THEN 'busy_core'
-                 WHEN regexp_matches(variant, 'CUDA|HIP|SYCL|OpenMPTarget') THEN 'device' END AS placement,
-            seconds_per_rep * CASE WHEN variant LIKE '%OpenMP' THEN threads ELSE 1 END AS seconds_per_rep,
-            coalesce(threads, 0) AS threads,
-            max(coalesce(threads, 0)) OVER (PARTITION BY machine, variant LIKE '%OpenMP') AS most_threads
-        FROM {TIMINGS.name}
+    WITH usable AS (
+        SELECT *, variant LIKE '%OpenMP' AS is_threaded FROM {TIMINGS.name}
         WHERE is_valid AND seconds_per_rep > 0 AND problem_size IS NOT NULL
             AND (threads IS NOT NULL OR variant NOT LIKE '%OpenMP')
+    ), most AS (
+        SELECT machine, max(threads) AS most_threads FROM usable WHERE is_threaded GROUP BY machine
+    ), middle AS (
+        SELECT machine, most_threads, arg_min(threads, abs(ln(2.0 * threads / most_threads))) AS middle_threads
+        FROM usable JOIN most USING (machine) WHERE is_threaded AND threads > 1 AND threads < most_threads GROUP BY ALL
+    ), placed AS (
+        SELECT machine, kernel, problem_size, variant, tuning, bytes_per_rep, flops_per_rep,
+            CASE WHEN variant LIKE '%Seq%' THEN 'core'
+                 WHEN is_threaded AND threads = most_threads THEN 'busy_core'
+                 WHEN is_threaded AND threads = middle_threads THEN 'half_busy_core'
+                 WHEN regexp_matches(variant, 'CUDA|HIP|SYCL|OpenMPTarget') THEN 'device' END AS placement,
+            seconds_per_rep * CASE WHEN is_threaded THEN threads ELSE 1 END AS seconds_per_rep
+        FROM usable LEFT JOIN most USING (machine) LEFT JOIN middle USING (machine, most_threads)
     ), repeated AS (
         SELECT machine, kernel, problem_size, placement, median(seconds_per_rep) AS seconds_per_rep,
             max(bytes_per_rep) AS bytes_per_rep, max(flops_per_rep) AS flops_per_rep
-        FROM placed WHERE placement IS NOT NULL AND (placement <> 'busy_core' OR threads = most_threads)
+        FROM placed WHERE placement IS NOT NULL
         GROUP BY machine, kernel, problem_size, placement, variant, tuning
     )
     SELECT machine, kernel, problem_size, placement, min(seconds_per_rep) AS seconds_per_rep,
         max(bytes_per_rep) AS bytes_per_rep, max(flops_per_rep) AS flops_per_rep
     FROM repeated GROUP BY machine, kernel, problem_size, placement ORDER BY ALL
 """
-"""Median of the runs of each variant and tuning, then the fastest of them: what the machine can do."""
+"""Median of the runs of each variant and tuning, then the fastest of them: what the machine can do. `half_busy_core` is
+the number of threads between one and all that is nearest to half of all: how the machine scales."""
 NODES_QUERY = f"""
     SELECT {", ".join(CONFIGURATION)}, max(coalesce(nodes, 1)) AS nodes FROM {FEATURES.name} GROUP BY ALL ORDER BY ALL
 """
@@ -80,15 +88,16 @@ class FleetTables:
         return FleetTables(*(pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts))
 
 
-def fleet_samples(tables: FleetTables) -> PairedSamples:
+def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedSamples:
     """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.
 
-    Machines without RAJAPerf, or with little of it, are left out, with a note: nothing describes them.
+    Machines without RAJAPerf, or with little of it, are left out, with a note: nothing describes them. `with_scaling`
+    adds kernel runs with about half of the threads, for AMMs.
     """
     described = _well_described(tables.kernels)
     undescribed = sorted({*tables.runs["machine"], *tables.kernels["machine"]} - set(described))
     tables = tables.of(described)
-    benchmark = benchmark_samples(tables.kernels)
+    benchmark = benchmark_samples(tables.kernels, with_scaling=with_scaling)
     machines = list(benchmark.machines)
     runs = _as_programs_see_it(tables.runs, machines)
     paired = _paired_configurations(runs)
@@ -116,9 +125,12 @@ def fleet_samples(tables: FleetTables) -> PairedSamples:
         return replace(samples, notes=(*samples.notes, f"data sheets are not used: {error}"))
 
 
-def benchmark_samples(kernels: pd.DataFrame) -> PairedSamples:
-    """The kernel runs that all machines of the table have, of one machine or of many."""
-    times = kernel_times(kernels)
+def benchmark_samples(kernels: pd.DataFrame, *, with_scaling: bool = False) -> PairedSamples:
+    """The kernel runs that all machines of the table have, of one machine or of many.
+
+    `with_scaling` adds those with about half of the threads, which an AMM is made of too.
+    """
+    times = kernel_times(kernels, with_scaling=with_scaling)
     log_seconds, counters = _kernel_part(times, kernels)
     return PairedSamples(
         tuple(map(str, times.columns)),
@@ -134,7 +146,7 @@ def benchmark_samples(kernels: pd.DataFrame) -> PairedSamples:
 
 def _well_described(kernels: pd.DataFrame) -> list[str]:
     """Machines that have at least half of the kernel runs that are usual: those that one lacks are lost for all."""
-    on_host = kernels[kernels["placement"] != "device"]
+    on_host = kernels[kernels["placement"].isin(["core", "busy_core"])]
     keys = on_host[["kernel", "problem_size", "placement"]].apply(tuple, axis=1)
     counts = keys.value_counts()
     usual = set(counts[counts >= on_host["machine"].nunique() / 2].index)
@@ -159,23 +171,42 @@ def nodes_by_configuration(rows: pd.DataFrame) -> "pd.Series[float]":
     return pd.Series(rows["nodes"].to_numpy(float), index=names)
 
 
-def kernel_times(kernels: pd.DataFrame) -> pd.DataFrame:
+def kernel_times(kernels: pd.DataFrame, *, with_scaling: bool = False) -> pd.DataFrame:
     """Seconds per repetition: rows are (kernel, problem_size, placement) that all machines have, columns machines.
 
-    A machine with GPUs has two columns, the second without them.
+    A machine with GPUs has two columns, the second without them. `with_scaling` adds the placement `half_share`; a
+    machine that was not run so, and a GPU, is there as with all threads.
     """
     if kernels.empty:
         raise BadInputError("no RAJAPerf run has landed: nothing describes the machines")
+    scaling = kernels[kernels["placement"] == _HALF]
+    kernels = kernels[kernels["placement"] != _HALF]
     wide = kernels.pivot(index=["placement", "kernel", "problem_size"], columns="machine", values="seconds_per_rep")
     with_device = sorted(kernels.loc[kernels["placement"] == "device", "machine"].unique())
     on_host = wide.drop(index="device", errors="ignore").rename(index={"busy_core": "share"})
     on_device = wide.drop(index="busy_core", errors="ignore").rename(index={"device": "share"})
     columns = {m: on_device[m] if m in with_device else on_host[m] for m in wide}
     columns |= {f"{m}{HOST}": on_host[m] for m in with_device}
-    complete = pd.DataFrame(columns).dropna().reorder_levels(["kernel", "problem_size", "placement"]).sort_index()
+    complete = pd.DataFrame(columns).dropna().reorder_levels(["kernel", "problem_size", "placement"])
+    if with_scaling and len(scaling):
+        complete = pd.concat([complete, _half_shares(complete, scaling)])
+    complete = complete.sort_index()
     if complete.empty:
         raise BadInputError("no RAJAPerf kernel ran at the same problem size on all machines: land equal sizes")
     return complete
+
+
+def _half_shares(complete: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the placement `half_share`, for those that some machine ran with half of its threads."""
+    measured = scaling.pivot(index=["kernel", "problem_size"], columns="machine", values="seconds_per_rep")
+    found = complete.xs("share", level="placement")
+    found = found[found.index.isin(measured.index)].copy()
+    names = list(map(str, found.columns))
+    with_device = {physical(name) for name in names if name.endswith(HOST)}
+    for name in names:
+        if name not in with_device and physical(name) in measured:
+            found[name] = measured[physical(name)].reindex(found.index).fillna(found[name])
+    return pd.concat({"half_share": found}, names=["placement"]).reorder_levels(["kernel", "problem_size", "placement"])
 
 
 def _settings(times: pd.DataFrame) -> list[str]:

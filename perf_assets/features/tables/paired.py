@@ -62,7 +62,8 @@ def with_specification(samples: PairedSamples, table: pd.DataFrame, machine_colu
     usable = np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0)
     if not usable.any():
         raise BadInputError("the specification has no numeric column that differs between machines")
-    return replace(samples, specification=values[:, usable])
+    names = tuple(map(str, numeric.columns[usable]))
+    return replace(samples, specification=values[:, usable], specification_names=names)
 
 
 def _indexed(machine: str, table: pd.DataFrame, roles: Roles, notes: list[str]) -> pd.DataFrame:

@@ -5,9 +5,11 @@ of a machine which comes later, is the combination of the encoder's outputs for 
 """
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from perf_assets.models.amm.benchmark_rows import SuiteLayout, benchmark_results
 from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
 from perf_assets.models.common import archive
 
-Weighting = Literal["mean", "l2", "variance"]
+Weighting = Literal["mean", "l2", "variance", "spread"]
 Normalisation = Literal["own_max", "fleet_max", "none"]
 _LEAK = 0.01
 _LEAST_SETTINGS = 3
@@ -36,17 +38,32 @@ class AmmOptions:
     """`own_max` erases the overall speed: after the logarithm a uniformly faster machine is the same vector, shifted,
     and subtracting its own maximum takes the shift away. `fleet_max` subtracts the same number from all machines."""
 
+    @property
+    def name(self) -> str:
+        """How the option is called in descriptions of machines."""
+        return f"{self.weighting} {self.normalize}"
+
+
+ALL_OPTIONS = tuple(AmmOptions(w, normalize=n) for w, n in product(get_args(Weighting), get_args(Normalisation)))
+"""Every weighting with every normalisation."""
+
 
 def combine(embeddings: Floats, weighting: Weighting) -> Floats:
-    """One vector of benchmark rows x width: the mean, or weighted by each row's length or variance."""
+    """One vector of benchmark rows x width: the mean, weighted by each row's length or variance, or the spread.
+
+    Algorithm 1 can be read in two ways where it says variance: as the weight of a row (`variance`), or literally as
+    the variance of each component over the rows (`spread`).
+    """
     if weighting == "mean":
         return np.asarray(embeddings.mean(axis=0))
+    if weighting == "spread":
+        return np.asarray(embeddings.var(axis=0))
     if weighting == "l2":
         weights = np.linalg.norm(embeddings, axis=1)
     elif weighting == "variance":
         weights = embeddings.var(axis=1)
     else:
-        raise BadInputError(f"AMM option {weighting!r} is not known: use mean, l2 or variance")
+        raise BadInputError(f"AMM option {weighting!r} is not known: use mean, l2, variance or spread")
     total = weights.sum()
     # Rows that are all alike have no variance, and then none is more important than another.
     return np.asarray(embeddings.mean(axis=0) if total <= 0 else (weights / total) @ embeddings)
@@ -93,6 +110,8 @@ class AmmEncoder:
     """That it was trained on."""
     layout: SuiteLayout | None
     """Where the benchmark is a suite: which of its results an AMM is made of."""
+    largest: Mapping[Weighting, float] = field(default_factory=dict)
+    """Largest adjusted component over the training machines, by weighting: `fleet_max` of every option."""
 
     @property
     def version(self) -> str:
@@ -109,6 +128,16 @@ class AmmEncoder:
         found = machine_models(embedded, self.options, self.fleet_max)
         return np.stack([found[name] for name in samples.machines])
 
+    def every_option(self, samples: PairedSamples) -> dict[str, Floats]:
+        """Machines x width by option of Algorithm 1, of machines seen in training or not."""
+        rows = benchmark_results(samples, self.layout)
+        embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
+        found = {}
+        for options in ALL_OPTIONS:
+            vectors = machine_models(embedded, options, self.largest[options.weighting])
+            found[options.name] = np.stack([vectors[name] for name in samples.machines])
+        return found
+
     def save(self, path: Path) -> None:
         """Store without pickle."""
         description = {
@@ -118,6 +147,7 @@ class AmmEncoder:
             "reference": self.reference,
             "machines": self.machines,
             "layout": None if self.layout is None else asdict(self.layout),
+            "largest": dict(self.largest),
         }
         weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
         archive.save(path, description, {**self.scaler.arrays(), **weights})
@@ -136,6 +166,7 @@ class AmmEncoder:
             description["reference"],
             tuple(description["machines"]),
             SuiteLayout.restore(description["layout"]) if description["layout"] else None,
+            description["largest"],
         )
 
     def _embed(self, rows: Floats) -> Floats:
@@ -173,5 +204,9 @@ def fit_encoder(
     scaler = Scaler.fit(inputs)
     fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
     encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)
-    vectors = [adjust(combine(encoder._embed(rows[m]), options.weighting)) for m in machines]
-    return replace(encoder, fleet_max=float(np.max(vectors)))
+    embedded = [encoder._embed(rows[m]) for m in machines]
+    largest: dict[Weighting, float] = {
+        weighting: float(np.max([adjust(combine(found, weighting)) for found in embedded]))
+        for weighting in get_args(Weighting)
+    }
+    return replace(encoder, fleet_max=largest[options.weighting], largest=largest)

@@ -4,14 +4,8 @@ from collections.abc import Collection, Mapping
 
 import pandas as pd
 
-from perf_assets.features.samples import Floats, PairedSamples
-from perf_assets.models.amm.encoder import AmmEncoder, AmmOptions
-
-
-def amm_rows(encoder: AmmEncoder, samples: PairedSamples) -> pd.DataFrame:
-    """One row per machine of `samples` and component: columns of `model_amm__machines` that a model knows."""
-    vectors = dict(zip(samples.machines, encoder.machine_models(samples), strict=True))
-    return vector_rows(vectors, encoder.options, encoder.version, encoder.machines)
+from perf_assets.features.samples import Floats
+from perf_assets.models.amm.encoder import AmmOptions
 
 
 def vector_rows(

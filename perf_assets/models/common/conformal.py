@@ -18,6 +18,10 @@ class Interval:
     level: float
     """Nominal coverage."""
 
+    def around(self, predicted: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper ends."""
+        return predicted - self.half_width, predicted + self.half_width
+
     def coverage(self, predicted: Floats, true: Floats) -> float:
         """Share of true values inside."""
         return float(np.mean(np.abs(true - predicted) <= self.half_width))

@@ -9,6 +9,8 @@ import numpy as np
 from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
 from perf_assets.models.common import archive
 
+_AMM = "amm "
+
 
 @dataclass(frozen=True)
 class Questions:
@@ -113,10 +115,12 @@ def save_samples(path: Path, samples: PairedSamples) -> None:
         "benchmark_settings": samples.benchmark_settings,
         "benchmark_only": samples.benchmark_only,
     }
+    optional |= {f"{_AMM}{option}": vectors for option, vectors in (samples.amms or {}).items()}
     description = {
         "machines": samples.machines,
         "counter_names": samples.counter_names,
         "configurations": samples.configurations,
+        "specification_names": samples.specification_names,
     }
     archive.save(path, description, arrays | {name: array for name, array in optional.items() if array is not None})
 
@@ -138,4 +142,6 @@ def load_samples(path: Path) -> PairedSamples:
         arrays.get("specification"),
         arrays.get("benchmark_settings"),
         arrays.get("benchmark_only"),
+        specification_names=tuple(description.get("specification_names", ())),
+        amms={name.removeprefix(_AMM): a for name, a in arrays.items() if name.startswith(_AMM)} or None,
     )

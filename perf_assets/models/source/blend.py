@@ -106,5 +106,25 @@ def choose_weights(held_out: Sequence[HeldOut], count: int) -> tuple[Floats, flo
     return min(good, key=lambda blend: float(np.sum(blend[0] ** 2)))
 
 
+def choose_by_log_error(held_out: Sequence[HeldOut], count: int) -> Floats:
+    """Non-negative weights with sum 1 and the smallest mean over folds of the root mean square log error.
+
+    With nothing held out all components count the same.
+    """
+    if not held_out:
+        return np.full(count, 1 / count)
+    residuals = [fold.found - fold.true for fold in held_out]
+    squares = np.stack([found @ found.T / found.shape[1] for found in residuals])
+    grid = np.array([g for g in product(range(_STEPS + 1), repeat=count) if sum(g) == _STEPS]) / _STEPS
+    errors = np.sqrt(np.maximum(np.einsum("gi,fij,gj->gf", grid, squares, grid), 0.0)).mean(axis=1)
+    good = grid[errors <= _AS_GOOD * errors.min()]
+    return np.asarray(good[np.argmin((good**2).sum(axis=1))])
+
+
+def log_error(fold: HeldOut, weights: Floats) -> float:
+    """Root mean square log error of a blend on a fold."""
+    return float(np.sqrt(np.mean((weights @ fold.found - fold.true) ** 2)))
+
+
 def _error(fold: HeldOut, weights: Floats, caution: float) -> float:
     return float(np.abs(np.expm1(weights @ fold.found - caution * fold.distance - fold.true)).mean())

@@ -7,7 +7,7 @@ from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.tabnet import TabNetEmbedding
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.model import SourceModel
-from perf_assets.models.source.tree_features import fit_embedding
+from perf_assets.models.source.tree_features import Embedded
 
 
 def behaves_like(samples: PairedSamples, model: SourceModel, seed: int = 0) -> pd.DataFrame:
@@ -32,9 +32,8 @@ def behaves_like(samples: PairedSamples, model: SourceModel, seed: int = 0) -> p
     return pd.DataFrame(rows)
 
 
-def feature_masks(samples: PairedSamples, seed: int = 0) -> pd.DataFrame:
+def feature_masks(samples: PairedSamples, embedded: Embedded) -> pd.DataFrame:
     """app, feature, attention_ratio: what TabNet looks at when it embeds the runs of an application."""
-    embedded = fit_embedding(samples, seed)
     assert isinstance(embedded.embedding, TabNetEmbedding)
     machines = samples.training_machines
     seen = np.isfinite(samples.log_seconds[machines]) & ~samples.is_benchmark

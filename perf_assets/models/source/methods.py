@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol, TypeVar
 
-import numpy as np
-
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Examples, Floats, PairedSamples
@@ -18,6 +16,7 @@ from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import fit_blend
 from perf_assets.models.source.described_trees import DescribedTrees
 from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 
 Fitted = TypeVar("Fitted")
 
@@ -38,7 +37,14 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
 """The same with other embeddings and other options of the published AMM: for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
-_NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark")
+_PLAIN: dict[str, Callable[[PairedSamples], "Predictor"]] = {
+    "unchanged": lambda samples: Unchanged(),
+    "benchmark_mean": lambda samples: BenchmarkMean(),
+    "pair_median": PairMedian.fit,
+}
+PLAIN = tuple(_PLAIN)
+"""Answers that need no model: candidates of every source model's blend."""
+_NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark", "pair_median")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 
 
@@ -69,8 +75,8 @@ class Workshop:
         return self._once(name, samples, lambda: self._fit(name, samples))
 
     def _fit(self, name: str, samples: PairedSamples) -> Predictor:
-        if name == "benchmark_mean":
-            return _BenchmarkMean()
+        if name in _PLAIN:
+            return _PLAIN[name](samples)
         if name == "attention":
             return BenchmarkAttention(seed=self.seed).fit(samples)
         if name == "bilinear":
@@ -90,6 +96,8 @@ class Workshop:
         return self._once(f"part {name}", samples, lambda: self._make_part(name, samples))
 
     def _make_part(self, name: str, samples: PairedSamples) -> inputs.Part:
+        if name == "published_amm" and samples.amms is not None:
+            return inputs.DescribedAmm(self.amm_options or AmmOptions())
         option = name.removeprefix("published_amm_")
         if option not in inputs.OTHER_AMM_OPTIONS:
             return self._fit_part[name](samples, self.seed)
@@ -106,14 +114,6 @@ class Workshop:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[return-value]
-
-
-class _BenchmarkMean:
-    """Every run changes by the mean benchmark ratio."""
-
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        means = samples.benchmark_log_ratios(samples.benchmark_rows()).mean(axis=2)
-        return np.asarray(means[examples.source, examples.target])
 
 
 def default_methods(samples: PairedSamples, downstream: Iterable[str] = ("xgboost",)) -> list[str]:
@@ -155,7 +155,7 @@ def check_method(name: str, samples: PairedSamples) -> None:
 
 
 def _obstacle(name: str, samples: PairedSamples) -> str | None:
-    known = name in (*_MACHINE_MODELS, "anchored_spec_xgboost", "best") or _split(name)[0] in _DESCRIPTIONS
+    known = name in (*_MACHINE_MODELS, *_PLAIN, "anchored_spec_xgboost", "best") or _split(name)[0] in _DESCRIPTIONS
     if not known:
         return f"not known; a description ({', '.join(_PARTS)}) with _{', _'.join(DOWNSTREAM)}, or " + ", ".join(
             (*_MACHINE_MODELS, "best")

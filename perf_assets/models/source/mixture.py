@@ -36,13 +36,13 @@ class MachineMixture:
         """Predicts runs that only the source knows."""
         self._penalty = _PENALTIES[0]
 
-    def fit(self, samples: PairedSamples) -> "MachineMixture":
-        """Keep the times that can be seen, and a model for runs that were seen nowhere else."""
+    def fit(self, samples: PairedSamples, bilinear: BilinearModel | None = None) -> "MachineMixture":
+        """Keep the times that can be seen, and a model for runs that were seen nowhere else, which may be given."""
         self._machines = tuple(samples.machines[m] for m in samples.training_machines)
         times = samples.log_seconds[samples.training_machines].T
         known = np.isfinite(times).any(axis=1) & ~samples.is_benchmark
         self._times = {samples.configurations[row]: times[row] for row in np.flatnonzero(known)}
-        self.bilinear = BilinearModel(seed=self._seed).fit(samples)
+        self.bilinear = bilinear or BilinearModel(seed=self._seed).fit(samples)
         self._penalty = min(_PENALTIES, key=lambda penalty: self._error(samples, times[known], penalty))
         return self
 

@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 
+from perf_assets.features.descriptions import Descriptions, with_described
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask, PairedSamples
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
@@ -47,6 +48,10 @@ class Answers:
     log_relative_time: Floats
     with_amm: Mask
     """Whether the machines' benchmarks were used."""
+    log_error: Floats
+    """Root mean square log error where as much was held out in training; NaN where nothing could be."""
+    unseen: list[str]
+    """What was held out for that: an application or a machine."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,15 @@ class SourceModel:
     without_amm: StoredPredictor
     with_amm: Mapping[Unseen, Blend] | None
     """The blend for a machine that was in training, and for one of which only the benchmark is known."""
+    errors: Mapping[str, Mapping[Unseen, float]]
+    """Log error on held-out folds, of answers `with` and `without` AMMs."""
+    encoder_version: str
+    """Identity of the encoder whose descriptions of machines it takes."""
+
+    def knowing(self, descriptions: Descriptions) -> "SourceModel":
+        """The model with machines that were described after its training, or anew; others stay as they were."""
+        described = with_described(self.machines.samples, descriptions)
+        return replace(self, machines=replace(self.machines, samples=described))
 
     def answer(self, questions: Questions) -> Answers:
         """Relative times. A machine without an AMM gets the answer without AMMs."""
@@ -70,7 +84,9 @@ class SourceModel:
             found[used] = self._with_amm(questions.where(used))
         if (~used).any():
             found[~used] = self._without_amm(questions.where(~used))
-        return Answers(found, used)
+        asked = zip(questions.apps, questions.targets, used.tolist(), strict=True)
+        errors = [self._error(app, target, with_amm=is_used) for app, target, is_used in asked]
+        return Answers(found, used, np.array([error for error, _ in errors]), [what for _, what in errors])
 
     def save(self, folder: Path) -> None:
         """Store into a folder; components that blends share are stored once."""
@@ -83,11 +99,13 @@ class SourceModel:
                 save_predictor(cast(StoredPredictor, component), folder / "components" / name)
         listed = {u: {"weights": blend.weights, "caution": blend.caution} for u, blend in blends.items()}
         known = {"applications": self.machines.applications, "trained": self.machines.trained}
-        (folder / _BLENDS).write_text(json.dumps({"blends": listed, **known}))
+        errors = {kind: dict(by_unseen) for kind, by_unseen in self.errors.items()}
+        described = {"blends": listed, "errors": errors, "encoder_version": self.encoder_version, **known}
+        (folder / _BLENDS).write_text(json.dumps(described))
 
     @classmethod
     def load(cls, folder: Path) -> "SourceModel":
-        """A saved one."""
+        """From the folder that `save` wrote."""
         description = json.loads((folder / _BLENDS).read_text())
         listed = description["blends"]
         names = sorted({name for blend in listed.values() for name in blend["weights"]})
@@ -98,7 +116,23 @@ class SourceModel:
         }
         known = (tuple(description[name]) for name in ("applications", "trained"))
         machines = Machines(load_samples(folder / _MACHINES), *known)
-        return cls(machines, load_predictor(folder / "without_amm"), blends or None)
+        return cls(
+            machines=machines,
+            without_amm=load_predictor(folder / "without_amm"),
+            with_amm=blends or None,
+            errors=description["errors"],
+            encoder_version=description["encoder_version"],
+        )
+
+    def _error(self, app: str, target: str, *, with_amm: bool) -> tuple[float, str]:
+        """Log error where as much was new, and what that was: the larger one where application and machine are."""
+        errors = self.errors.get("with" if with_amm else "without", {})
+        is_new = target not in self.machines.trained
+        unseen: list[Unseen] = ["machine"] if is_new else ["application"]
+        if is_new and app not in self.machines.applications:
+            unseen.append("application")
+        found = [(errors[what], what) for what in unseen if what in errors]
+        return max(found or [(error, what) for what, error in errors.items()], default=(np.nan, ""))
 
     def _with_amm(self, questions: Questions) -> Floats:
         assert self.with_amm is not None

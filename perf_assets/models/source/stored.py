@@ -11,10 +11,21 @@ from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.described_trees import DescribedTrees
 from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 
 _FILE = "kind.json"
 _KINDS: dict[str, type["StoredPredictor"]] = {
-    kind.__name__: kind for kind in (AnchoredTrees, BenchmarkAttention, BilinearModel, DescribedTrees, MachineMixture)
+    kind.__name__: kind
+    for kind in (
+        AnchoredTrees,
+        BenchmarkAttention,
+        BenchmarkMean,
+        BilinearModel,
+        DescribedTrees,
+        MachineMixture,
+        PairMedian,
+        Unchanged,
+    )
 }
 
 

@@ -1,8 +1,8 @@
 """Training of the source models: everything is tried on held-out applications and machines, the best is fitted."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,15 +12,27 @@ from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
-from perf_assets.models.common.regressors import DOWNSTREAM
-from perf_assets.models.source.blend import Blend, HeldOut, choose_weights, distance
-from perf_assets.models.source.methods import Workshop, best_components
+from perf_assets.models.source.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
+from perf_assets.models.source.methods import PLAIN, Workshop, best_components
 from perf_assets.models.source.model import Machines, SourceModel
+from perf_assets.models.source.settings import SourceSettings
 
-WITHOUT_AMM = tuple(f"{described}_{trees}" for described in ("raw", "embedding") for trees in DOWNSTREAM)
-WITH_AMM = tuple(f"{described}_{trees}" for described in ("raw_amm", "embedding_amm") for trees in DOWNSTREAM)
-BASELINES = ("onehot_xgboost", "spec_xgboost", "benchmark_mean")
+BLEND = "with_amm"
+"""The blend among the scores: its weights for a fold were chosen on the others."""
 _UNSEEN: tuple[Unseen, ...] = ("application", "machine")
+Amms = Mapping[str, Floats]
+"""Machines x width by option of Algorithm 1."""
+
+
+@dataclass(frozen=True)
+class DescribedBy:
+    """The encoder that described the machines."""
+
+    version: str
+    options: AmmOptions
+    amms_without: Mapping[str, Amms]
+    """AMMs by an encoder that has not seen the machine they are listed under: a machine that is held out is as new to
+    the encoder as one that comes later."""
 
 
 @dataclass(frozen=True)
@@ -39,56 +51,121 @@ class TrainedSource:
 
 
 def train_source(
-    samples: PairedSamples, amm_options: AmmOptions | None, seed: int, progress: Callable[[str], None]
+    samples: PairedSamples,
+    described: DescribedBy,
+    settings: SourceSettings,
+    progress: Callable[[str], None],
 ) -> TrainedSource:
-    """Choose by cross-validation over applications and over machines, then fit on everything."""
+    """Choose by cross-validation over applications and over machines, then fit on everything.
+
+    `samples` have the AMMs of their machines.
+    """
     if not samples.is_benchmark.any():
         raise BadInputError("source models with AMMs need RAJAPerf runs: land some")
     if not len(samples.examples()):
         raise BadInputError("source models need two machines with RAJAPerf that ran the same configuration: land more")
     start = time.monotonic()
-    workshop = Workshop(seed, amm_options)
-    held_out = {unseen: _held_out(samples, unseen, workshop, progress) for unseen in _UNSEEN}
-    scores = pd.concat([_scores(unseen, *found) for unseen, found in held_out.items()], ignore_index=True)
-    without = _best_of(scores, WITHOUT_AMM)
-    published = _best_of(scores, WITH_AMM)
+    workshop = Workshop(settings.seed, described.options)
+    without_each = described.amms_without
+    tried = {unseen: _held_out(samples, unseen, workshop, without_each, settings, progress) for unseen in _UNSEEN}
+    scores = pd.concat([_scores(unseen, *found) for unseen, found in tried.items()], ignore_index=True)
+    without = _best_of(scores, settings.without_amm)
+    published = _best_of(scores, settings.with_amm)
     selected = time.monotonic()
     progress(f"chosen: {without} without AMMs, {published} of the published kind; fitting on everything")
     blends: dict[Unseen, Blend] = {}
-    for unseen, (names, folds) in held_out.items():
-        components = [*best_components(samples, unseen), published]
-        positions = [names.index(name) for name in components]
-        weights, caution = choose_weights([_only(fold, positions) for fold in folds], len(components))
-        kept = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
-        fitted = {name: workshop.fit(name, samples, unseen) for name in kept}
-        blends[unseen] = Blend(fitted, kept, caution)
-        scores = pd.concat([scores, _blend_scores(unseen, blends[unseen], names, folds)], ignore_index=True)
+    for unseen, (names, folds) in tried.items():
+        components = list(dict.fromkeys([*_machine_models(samples, unseen, settings), published, *_plain(unseen)]))
+        kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
+        weights, errors = blend_or_step_aside(kept, components)
+        chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
+        blends[unseen] = Blend({name: workshop.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
+        scores = pd.concat([scores, pd.DataFrame([_score(unseen, BLEND, errors)])], ignore_index=True)
     model = SourceModel(
-        Machines.of(samples),
-        workshop.fit(without, samples, "application"),  # type: ignore[arg-type]
-        blends,
+        machines=Machines.of(samples),
+        without_amm=workshop.fit(without, samples, "application"),  # type: ignore[arg-type]
+        with_amm=blends,
+        errors={kind: _log_errors(scores, method) for kind, method in (("with", BLEND), ("without", without))},
+        encoder_version=described.version,
     )
     weights_of = {(unseen, name): w for unseen, blend in blends.items() for name, w in blend.weights.items()}
     scores["blend_weight"] = [weights_of.get(key, 0.0) for key in zip(scores["unseen"], scores["method"], strict=True)]
     return TrainedSource(model, without, published, scores, selected - start, time.monotonic() - selected)
 
 
+def blend_or_step_aside(folds: Sequence[HeldOut], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
+    """Weights of the components, and the log errors on each fold with weights chosen on the other folds.
+
+    Where such a blend is worse than one of the plain answers alone, that one answers.
+    """
+    weights = choose_by_log_error(folds, len(names))
+    if not folds:
+        return weights, []
+    others = [[other for other in folds if other is not fold] or folds for fold in folds]
+    chosen = [choose_by_log_error(known, len(names)) for known in others]
+    plain = [np.eye(len(names))[names.index(name)] for name in PLAIN if name in names]
+    best = min(plain, key=lambda alone: np.mean([log_error(fold, alone) for fold in folds]))
+    blended = np.mean([log_error(fold, w) for fold, w in zip(folds, chosen, strict=True)])
+    if blended > np.mean([log_error(fold, best) for fold in folds]):
+        weights, chosen = best, [best] * len(folds)
+    return weights, [w @ fold.found - fold.true for fold, w in zip(folds, chosen, strict=True)]
+
+
+def not_worse(scores: pd.DataFrame) -> dict[Unseen, tuple[float, float]]:
+    """Log error of the blend and of the best plain answer, by what is unseen; nothing where none could be held out."""
+    errors = {(row["unseen"], row["method"]): float(row["log_rmse"]) for row in scores.to_dict("records")}
+    return {
+        unseen: (errors[unseen, BLEND], min(errors[unseen, name] for name in _plain(unseen)))
+        for unseen in _UNSEEN
+        if np.isfinite(errors[unseen, BLEND])
+    }
+
+
+def _plain(unseen: Unseen) -> list[str]:
+    """Plain answers; of an unseen machine no pair has a median ratio, and it would be the benchmark's again."""
+    return [name for name in PLAIN if unseen == "application" or name != "pair_median"]
+
+
+def _machine_models(samples: PairedSamples, unseen: Unseen, settings: SourceSettings) -> list[str]:
+    return [name for name in best_components(samples, unseen) if name.startswith(settings.machine_models)]
+
+
+def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, float]:
+    rows = scores[scores["method"] == method].set_index("unseen")["log_rmse"].dropna()
+    return {unseen: float(rows[unseen]) for unseen in _UNSEEN if unseen in rows}
+
+
 def _held_out(
-    samples: PairedSamples, unseen: Unseen, workshop: Workshop, progress: Callable[[str], None]
+    samples: PairedSamples,
+    unseen: Unseen,
+    workshop: Workshop,
+    amms_without: Mapping[str, Amms],
+    settings: SourceSettings,
+    progress: Callable[[str], None],
 ) -> tuple[list[str], list[HeldOut]]:
     """Names of all methods, and their predictions for each held-out application or machine.
 
     As many folds at a time as there are threads to use; with too few applications or machines there are none.
     """
-    baselines = [name for name in BASELINES if name != "spec_xgboost" or samples.specification is not None]
-    names = list(dict.fromkeys([*WITHOUT_AMM, *WITH_AMM, *baselines, *best_components(samples, unseen)]))
+    baselines = [name for name in settings.baselines if name != "spec_xgboost" or samples.specification is not None]
+    chosen_from = (*settings.without_amm, *settings.with_amm)
+    machine_models = _machine_models(samples, unseen, settings)
+    names = list(dict.fromkeys([*chosen_from, *baselines, *machine_models, *_plain(unseen)]))
     try:
         folds = list(BY_UNSEEN[unseen](samples))
     except BadInputError as error:
         progress(f"nothing is held out: {error}")
         return names, []
     pieces = [
-        _Piece(position, unseen, tuple(names), workshop.seed, workshop.amm_options) for position in range(len(folds))
+        _Piece(
+            position=position,
+            unseen=unseen,
+            names=tuple(names),
+            seed=workshop.seed,
+            amm_options=workshop.amm_options,
+            amms=amms_without.get(fold.held_out) if unseen == "machine" else None,
+        )
+        for position, fold in enumerate(folds)
     ]
     found: dict[int, HeldOut] = {}
     for piece, held_out in side_by_side(_predict_fold, samples, pieces):
@@ -106,9 +183,13 @@ class _Piece:
     names: tuple[str, ...]
     seed: int
     amm_options: AmmOptions | None
+    amms: Amms | None
+    """By an encoder that has not seen the machine that is held out."""
 
 
 def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
+    if piece.amms is not None:
+        samples = replace(samples, amms=piece.amms)
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
     workshop, train, test = Workshop(piece.seed, piece.amm_options), fold.train, fold.some_of_test
     found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
@@ -123,13 +204,6 @@ def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOut]) -> p
     return pd.DataFrame(
         [_score(unseen, name, [fold.found[i] - fold.true for fold in folds]) for i, name in enumerate(names)]
     )
-
-
-def _blend_scores(unseen: Unseen, blend: Blend, names: Sequence[str], folds: Sequence[HeldOut]) -> pd.DataFrame:
-    """Of the blend on the folds that its weights were chosen on: somewhat too good."""
-    weights = np.array([blend.weights.get(name, 0.0) for name in names])
-    errors = [weights @ fold.found - blend.caution * fold.distance - fold.true for fold in folds]
-    return pd.DataFrame([_score(unseen, "with_amm (weights chosen on these folds)", errors)])
 
 
 def _score(unseen: Unseen, name: str, log_errors: Sequence[Floats]) -> dict[str, object]:

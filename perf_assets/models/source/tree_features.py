@@ -1,7 +1,7 @@
 """What a tree model is told about an example: parts that are fitted on training data and put side by side."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
@@ -148,6 +148,34 @@ class PublishedAmm:
 
 
 @dataclass(frozen=True)
+class DescribedAmm:
+    """AMM of the source and AMM of the target, as the machines' stored descriptions hold them."""
+
+    options: AmmOptions
+
+    def columns(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Examples x twice the width of an AMM."""
+        if samples.amms is None:
+            raise BadInputError("the machines are not described by AMMs: run 'perf-assets train'")
+        vectors = samples.amms[self.options.name]
+        return np.hstack([vectors[examples.source], vectors[examples.target]])
+
+    def save(self, path: Path) -> None:
+        """Store into a file."""
+        archive.save(path, asdict(self.options), {})
+
+    @classmethod
+    def load(cls, path: Path) -> "DescribedAmm":
+        """From the file that `save` wrote."""
+        return cls(AmmOptions(**archive.load(path)[0]))
+
+
+def load_amm(path: Path) -> "PublishedAmm | DescribedAmm":
+    """An AMM part of either kind: with an encoder of its own, or of stored descriptions."""
+    return DescribedAmm.load(path) if "weighting" in archive.load(path)[0] else PublishedAmm.load(path)
+
+
+@dataclass(frozen=True)
 class RelativeComponents:
     """Principal components of the benchmark log ratios of the pair."""
 
@@ -192,6 +220,7 @@ OTHER_EMBEDDINGS = ("nn", "ae", "vae")
 OTHER_AMM_OPTIONS = {
     "l2": AmmOptions(weighting="l2"),
     "variance": AmmOptions(weighting="variance"),
+    "spread": AmmOptions(weighting="spread"),
     "fleet_max": AmmOptions(normalize="fleet_max"),
     "none": AmmOptions(normalize="none"),
 }
@@ -212,7 +241,7 @@ LOAD: dict[str, Callable[[Path], Part]] = {
     "specification": Specification.load,
     "embedding": Embedded.load,
     **{f"embedding_{kind}": Embedded.load for kind in OTHER_EMBEDDINGS},
-    "published_amm": PublishedAmm.load,
-    **{f"published_amm_{option}": PublishedAmm.load for option in OTHER_AMM_OPTIONS},
+    "published_amm": load_amm,
+    **{f"published_amm_{option}": load_amm for option in OTHER_AMM_OPTIONS},
     "relative_amm": RelativeComponents.load,
 }

@@ -11,21 +11,29 @@ from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.target.evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import Prior, PriorOf, PriorParts, attention_prior, reference_machine
 from perf_assets.models.target.view import adapt_view, pair_severity
 
 SHOTS = (0, 5, 10, 20, 50)
 _LEAST_TEST_ROWS = 20
 
 
-def learning_curve(samples: PairedSamples, machine: str, seeds: int, progress: Callable[[str], None]) -> pd.DataFrame:
+def learning_curve(
+    samples: PairedSamples,
+    machine: str,
+    prior_of: PriorOf,
+    seeds: int,
+    progress: Callable[[str], None],
+    counts: Sequence[int] = SHOTS,
+) -> pd.DataFrame:
     """Scores of a machine as the target of its reference machine, in every way programs see it."""
     keep_blas_to_one_thread()
     rows: list[Row] = []
     for target, name in enumerate(samples.machines):
         source = reference_machine(samples, target) if physical(name) == machine else None
         if source is not None:
-            rows += _scores(samples, source, target, seeds, _prior(samples, target, source, PriorParts(0)))
+            prior = prior_of(name, samples.machines[source])
+            rows += _scores(samples, source, target, seeds, prior, counts)
             progress(f"{name} from {samples.machines[source]}: {len(rows)} scores")
     return _frame(rows)
 
@@ -78,8 +86,10 @@ def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> p
     return found.assign(severity_ratio=np.nan if hard is None else hard)
 
 
-def _scores(samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior) -> list[Row]:
-    shots = [count for count in SHOTS if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
+def _scores(
+    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior, counts: Sequence[int] = SHOTS
+) -> list[Row]:
+    shots = [count for count in counts if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:
         return []
     rows = evaluate_paired(samples, [source], [target], shots, range(seeds), priors={target: prior})

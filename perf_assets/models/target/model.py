@@ -20,7 +20,7 @@ from perf_assets.models.common.questions import Questions, load_samples, save_sa
 from perf_assets.models.target.compiled import QuickPaired
 from perf_assets.models.target.correction import PairedModel
 from perf_assets.models.target.evaluation import NINETY_PERCENT, shuffled_runs
-from perf_assets.models.target.prior import PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import PriorOf, reference_machine
 from perf_assets.models.target.shots_only import ShotsOnly
 from perf_assets.models.target.view import AdaptedView, CandidateScore, adapt_view
 
@@ -132,13 +132,14 @@ def _distribution(view: AdaptedView, quick: QuickPaired, asked: Questions) -> tu
     return mean, np.where(quick.is_known[rows], view.interval.half_width, view.interval_alone.half_width)
 
 
-def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[str], None]) -> AdaptedTarget:
-    """Fit the models of a machine from everything that ran on it and on others."""
+def adapt(
+    samples: PairedSamples, machine: str, prior_of: PriorOf, seed: int, progress: Callable[[str], None]
+) -> AdaptedTarget:
+    """Fit the models of a machine: what `prior_of` expects of it, corrected by the runs on it in `samples`."""
     names = [name for name in samples.machines if physical(name) == machine]
     if not names:
         raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs")
     keep_blas_to_one_thread()
-    parts = PriorParts(seed)
     views = {}
     for name in names:
         target = samples.machines.index(name)
@@ -147,7 +148,7 @@ def adapt(samples: PairedSamples, machine: str, seed: int, progress: Callable[[s
             continue
         shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
         try:
-            prior = attention_prior(samples, target, seed, parts, PRIOR_COMPONENTS, source)
+            prior = prior_of(name, samples.machines[source])
         except BadInputError as error:
             progress(f"{name}: no prior, {error}")
             prior = None

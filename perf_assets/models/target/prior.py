@@ -10,7 +10,7 @@ is the bilinear model.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from perf_assets.models.source.mixture import MachineMixture
 from perf_assets.models.target.causes import Expectation, Spreads
 from perf_assets.models.target.trials import (
     UNKNOWN,
+    FitComponent,
+    FittedComponent,
     benchmark_distance,
     blend_weights,
     half_widths,
@@ -32,7 +34,7 @@ from perf_assets.models.target.trials import (
 )
 
 _FILE = "prior.npz"
-_LOADERS: dict[str, Callable[[Path], "_Component"]] = {
+_LOADERS: dict[str, Callable[[Path], "FittedComponent"]] = {
     "anchored": AnchoredTrees.load,
     "attention": BenchmarkAttention.load,
     "bilinear": BilinearModel.load,
@@ -43,17 +45,10 @@ _NEARLY_MOST = 0.9
 """Share of the runs that a reference machine must have in common with the target, of the most that any has."""
 
 
-class _Component(Protocol):
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats: ...
-
-    def save(self, folder: Path) -> None: ...
-
-
 @dataclass(frozen=True)
-class Prior:
-    """A fitted prior for one target; what known machines taught about it goes with it."""
+class PriorTerms:
+    """What known machines that played the target taught about a prior."""
 
-    components: dict[str, _Component]
     weights: dict[str, float]
     """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
     expected: Expectation
@@ -62,6 +57,46 @@ class Prior:
     """Of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
     """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+
+    def described(self) -> dict[str, Any]:
+        """To be stored as JSON."""
+        return {
+            "weights": self.weights,
+            "expected": _described(self.expected),
+            "expected_unchanged": _described(self.expected_unchanged),
+            "half_widths": self.half_widths,
+        }
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> "PriorTerms":
+        """From what `described` gave, read from JSON."""
+        widths = description["half_widths"]
+        return cls(
+            dict(description["weights"]),
+            _expectation(description["expected"]),
+            _expectation(description["expected_unchanged"]),
+            None if widths is None else (widths[0], widths[1]),
+        )
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A fitted prior for one target; what known machines taught about it goes with it."""
+
+    components: dict[str, FittedComponent]
+    weights: dict[str, float]
+    """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
+    expected: Expectation
+    """Of corrections of this prior."""
+    expected_unchanged: Expectation
+    """Of corrections of the time on the source."""
+    half_widths: tuple[float, float] | None
+    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+
+    @classmethod
+    def of(cls, terms: PriorTerms, components: dict[str, FittedComponent]) -> "Prior":
+        """The prior of fitted components and what is known of them."""
+        return cls(components, terms.weights, terms.expected, terms.expected_unchanged, terms.half_widths)
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times. Looks at times on the source and on known machines, never at those on the target."""
@@ -75,26 +110,18 @@ class Prior:
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             component.save(folder / name)
-        description = {
-            "weights": self.weights,
-            "expected": _described(self.expected),
-            "expected_unchanged": _described(self.expected_unchanged),
-            "half_widths": self.half_widths,
-        }
-        archive.save(folder / _FILE, description, {})
+        terms = PriorTerms(self.weights, self.expected, self.expected_unchanged, self.half_widths)
+        archive.save(folder / _FILE, terms.described(), {})
 
     @classmethod
     def load(cls, folder: Path) -> "Prior":
         """From what `save` stored. The samples it is used on must have the same counters and benchmark rows."""
-        description, _ = archive.load(folder / _FILE)
-        weights, widths = description["weights"], description["half_widths"]
-        return cls(
-            {name: _LOADERS[name](folder / name) for name in weights},
-            weights,
-            _expectation(description["expected"]),
-            _expectation(description["expected_unchanged"]),
-            None if widths is None else (widths[0], widths[1]),
-        )
+        terms = PriorTerms.of(archive.load(folder / _FILE)[0])
+        return cls.of(terms, {name: load_component(name, folder / name) for name in terms.weights})
+
+
+PriorOf = Callable[[str, str], Prior]
+"""The prior for a target and a source, as programs see them."""
 
 
 class PriorParts:
@@ -102,23 +129,34 @@ class PriorParts:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._fitted: dict[tuple[str, str], _Component] = {}
+        self._fitted: dict[tuple[str, str], FittedComponent] = {}
 
-    def fit(self, name: str, samples: PairedSamples) -> _Component:
+    def fit(self, name: str, samples: PairedSamples) -> FittedComponent:
         """A component, fitted on what can be seen."""
         key = (name, samples.digest)
         if key not in self._fitted:
-            self._fitted[key] = self._fit(name, samples)
+            self._fitted[key] = fit_component(name, samples, self._seed, self.fit)
         return self._fitted[key]
 
-    def _fit(self, name: str, samples: PairedSamples) -> _Component:
-        if name == "anchored":
-            return AnchoredTrees(self._seed).fit(samples)
-        if name == "attention":
-            return BenchmarkAttention(seed=self._seed).fit(samples)
-        if name == "bilinear":
-            return BilinearModel(seed=self._seed).fit(samples)
-        return MachineMixture(self._seed).fit(samples)
+
+def fit_component(
+    name: str, samples: PairedSamples, seed: int, fit: Callable[[str, PairedSamples], FittedComponent]
+) -> FittedComponent:
+    """A component of a prior, fitted on what can be seen; `fit` fits, or remembers, another one that it is made of."""
+    if name == "anchored":
+        return AnchoredTrees(seed).fit(samples)
+    if name == "attention":
+        return BenchmarkAttention(seed=seed).fit(samples)
+    if name == "bilinear":
+        return BilinearModel(seed=seed).fit(samples)
+    bilinear = fit("bilinear", samples)
+    assert isinstance(bilinear, BilinearModel)
+    return MachineMixture(seed).fit(samples, bilinear)
+
+
+def load_component(name: str, folder: Path) -> FittedComponent:
+    """A saved component of a prior."""
+    return _LOADERS[name](folder)
 
 
 def attention_prior(
@@ -146,12 +184,29 @@ def attention_prior(
     parts = parts or PriorParts(seed)
     start = reference_machine(samples, target) if source is None else source
     assert start is not None, "two other machines are known"
-    trials = play_trials(samples, start, target, names, parts.fit)
+    terms = prior_terms(samples, target, parts.fit, names, start, unknown)
+    return Prior.of(terms, {name: parts.fit(name, hidden) for name in terms.weights})
+
+
+def refitted_priors(samples: PairedSamples, seed: int, names: Sequence[str] = COMPONENTS) -> PriorOf:
+    """Priors by target and source that are fitted to samples themselves, for comparisons without a source model."""
+    parts, place = PriorParts(seed), samples.machines.index
+    return lambda target, source: attention_prior(samples, place(target), seed, parts, names, place(source))
+
+
+def prior_terms(
+    samples: PairedSamples,
+    target: int,
+    fit: FitComponent,
+    names: Sequence[str],
+    source: int,
+    unknown: Spreads = UNKNOWN,
+) -> PriorTerms:
+    """What known machines teach about a prior for runs on `source`; of the target nothing but its benchmark is seen."""
+    trials = play_trials(samples, source, target, names, fit)
     shares = blend_weights(trials, len(names))
-    weights = {name: float(share) for name, share in zip(names, shares, strict=True) if share > 0}
-    return Prior(
-        {name: parts.fit(name, hidden) for name in weights},
-        weights,
+    return PriorTerms(
+        {name: float(share) for name, share in zip(names, shares, strict=True) if share > 0},
         learn_expectation(trials, shares, unknown),
         learn_expectation(trials, np.zeros(len(names)), unknown),
         half_widths(trials, shares),
@@ -181,7 +236,7 @@ def reference_machine(samples: PairedSamples, target: int) -> int | None:
     return others[int(np.argmin(np.where(good, distances, np.inf)))]
 
 
-def _no_component(name: str, samples: PairedSamples) -> _Component:
+def _no_component(name: str, samples: PairedSamples) -> FittedComponent:
     raise BadInputError(f"no component {name} is known")
 
 

@@ -8,6 +8,7 @@ be before a run on the target is seen. Nothing of the real target is looked at b
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -41,6 +42,13 @@ _LEVEL = 0.9
 
 class _Predictor(Protocol):
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats: ...
+
+
+class FittedComponent(_Predictor, Protocol):
+    """A fitted component of a prior, which can be stored."""
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
 
 
 FitComponent = Callable[[str, PairedSamples], _Predictor]

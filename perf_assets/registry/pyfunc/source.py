@@ -7,7 +7,7 @@ import mlflow
 import pandas as pd
 
 from perf_assets.models.source.model import SourceModel
-from perf_assets.registry.tables.source import answer
+from perf_assets.registry.tables.source import answer, with_descriptions
 
 
 class ServedSource(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
@@ -18,8 +18,9 @@ class ServedSource(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc
         self._model = SourceModel.load(Path(context.artifacts["fitted"]))
 
     def predict(self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """One answer a row."""
-        return answer(model_input, self._model)
+        """One answer a row; the parameter `descriptions` brings machines that came after training."""
+        text = (params or {}).get("descriptions", "")
+        return answer(model_input, with_descriptions(self._model, text) if text else self._model)
 
 
 mlflow.models.set_model(ServedSource())

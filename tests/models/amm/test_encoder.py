@@ -42,7 +42,7 @@ def test_own_max_erases_the_overall_speed_and_fleet_max_does_not() -> None:
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(BadInputError, match="use mean, l2 or variance"):
+    with pytest.raises(BadInputError, match="use mean, l2, variance or spread"):
         combine(ROWS, "median")  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="own_max, fleet_max or none"):
         machine_models({"a": ROWS}, AmmOptions(normalize="max"))  # type: ignore[arg-type]

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.features.fleet.samples import benchmark_samples
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
-from perf_assets.models.amm.rows import amm_rows
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.amm_options import choose_options
 from perf_assets.models.source.explanations import behaves_like, feature_masks
@@ -15,6 +13,8 @@ from perf_assets.models.source.methods import Workshop
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.source.training import TrainedSource
+from perf_assets.models.source.tree_features import fit_embedding
+from perf_assets.workflows.describe import described_rows
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
 pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
@@ -88,18 +88,18 @@ def test_baselines_stand_beside_what_was_chosen(trained: TrainedSource) -> None:
 
 def test_a_new_machine_gets_its_amm_from_its_benchmark_alone(fleet: PairedSamples) -> None:
     tables = fleet_tables()
-    encoder = fit_encoder(fleet.hide_machine(fleet.machines.index("cedar")), AmmOptions("l2"))
+    encoder = fit_encoder(fleet.hide_machine(fleet.machines.index("cedar")), AmmOptions("l2"), embedding="raw")
     assert "cedar" not in encoder.machines
-    alone = amm_rows(encoder, benchmark_samples(tables.of(["cedar"]).kernels))
+    alone = described_rows(encoder, tables.of(["cedar"]))
     assert not alone["was_in_training"].any()
     within = encoder.machine_models(fleet)[fleet.machines.index("cedar")]
-    assert alone["value"].to_numpy() == pytest.approx(within, abs=1e-6)
-    assert set(amm_rows(encoder, benchmark_samples(tables.of(["elm"]).kernels))["seen_as"]) == {"elm", "elm (host)"}
+    assert alone.loc[alone["is_chosen"], "value"].to_numpy() == pytest.approx(within, abs=1e-6)
+    assert set(described_rows(encoder, tables.of(["elm"]))["seen_as"]) == {"elm", "elm (host)"}
 
 
 def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples) -> None:
     options, tried = choose_options(fleet, 0, lambda line: None)
-    assert len(tried) == 9
+    assert len(tried) == 12
     best = tried.iloc[0]
     assert (options.weighting, options.normalize) == (best["weighting"], best["normalize"])
     assert tried["log_rmse"].is_monotonic_increasing
@@ -109,6 +109,6 @@ def test_explanations_are_shares(fleet: PairedSamples, trained: TrainedSource) -
     likeness = behaves_like(fleet, trained.model)
     assert set(likeness["kernel"]) == set(KERNELS)
     assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-4)
-    masks = feature_masks(fleet)
+    masks = feature_masks(fleet, fit_embedding(fleet, 0))
     assert set(masks["app"]) == set(APPS)
     assert masks.groupby("app")["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-4)

@@ -7,13 +7,14 @@ import pytest
 from perf_assets.features.fleet.node_scaling import scaling_runs
 from perf_assets.models.target import model as adapted
 from perf_assets.models.target.held_out import held_out_predictions
+from perf_assets.models.target.prior import refitted_priors
 from tests.models.fleets import fleet
 
 
 def test_shots_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapted, "_MOST_SHOTS", 8)
     samples = fleet()
-    found = adapted.adapt(samples, "d", 0, lambda _: None)
+    found = adapted.adapt(samples, "d", refitted_priors(samples, 0, adapted.PRIOR_COMPONENTS), 0, lambda _: None)
     (view,) = found.views.values()
     rows = held_out_predictions(found)
     assert len(view.model.shots) == 8

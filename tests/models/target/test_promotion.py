@@ -7,7 +7,8 @@ import pytest
 
 from perf_assets.features.fleet.samples import fleet_samples
 from perf_assets.features.samples import PairedSamples
-from perf_assets.models.target.model import AdaptedTarget, adapt
+from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.models.target.promotion import THRESHOLD, compare, drift
 from tests.features.fleet_tables import fleet_tables
 
@@ -31,7 +32,7 @@ def with_runs(samples: PairedSamples, count: int, factor: float = 1.0) -> Paired
 
 
 def adapted(samples: PairedSamples) -> AdaptedTarget:
-    return adapt(samples, MACHINE, 0, lambda line: None)
+    return adapt(samples, MACHINE, refitted_priors(samples, 0, PRIOR_COMPONENTS), 0, lambda line: None)
 
 
 @pytest.fixture(scope="module")

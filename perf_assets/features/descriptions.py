@@ -1,0 +1,212 @@
+"""Descriptions of machines: rows of `model_amm__machines`, what they hold, and samples of machines that have one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.fleet.samples import FleetTables, benchmark_samples
+from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
+from perf_assets.features.standardise import signed_log
+
+AMM, KERNEL, SHEET = "amm", "kernel", "sheet"
+_LEAST_SHARE = 0.5
+"""Of the kernel runs that a model knows, a machine must have so many."""
+_KERNEL_COLUMNS = {"option": "placement", "item": "kernel", "value": "seconds_per_rep"}
+
+_TYPES = {"problem_size": "int64", "value": "float64", "bytes_per_rep": "float64", "flops_per_rep": "float64"}
+
+
+@dataclass(frozen=True, eq=False)
+class Descriptions:
+    """Machines as one encoder describes them."""
+
+    encoder_version: str
+    rows: pd.DataFrame
+    """Columns of `model_amm__machines`."""
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, encoder_version: str) -> "Descriptions":
+        """The rows of one encoder."""
+        return cls(encoder_version, rows[rows["encoder_version"] == encoder_version].reset_index(drop=True))
+
+    @property
+    def machines(self) -> list[str]:
+        """Physical machines that are described."""
+        return sorted(map(str, self.rows["machine"].unique()))
+
+    @property
+    def kernels(self) -> pd.DataFrame:
+        """Kernel times as `KERNELS_QUERY` gives them."""
+        kernels = self._part(KERNEL).rename(columns=_KERNEL_COLUMNS)
+        columns = ["machine", "kernel", "problem_size", "placement", "seconds_per_rep"]
+        return kernels[[*columns, "bytes_per_rep", "flops_per_rep"]].reset_index(drop=True)
+
+    @property
+    def sheets(self) -> pd.DataFrame:
+        """Numbers of the data sheets, one row per machine that has one."""
+        wide = self._part(SHEET).pivot(index="machine", columns="item", values="value")
+        sheets: pd.DataFrame = wide.rename_axis(columns=None).reset_index()
+        return sheets
+
+    @property
+    def vectors(self) -> dict[str, dict[str, Floats]]:
+        """AMMs by option and by the machine as programs see it."""
+        part = self._part(AMM)
+        ordered = part.assign(component=part["item"].astype(int)).sort_values("component", kind="stable")
+        found: dict[str, dict[str, Floats]] = {}
+        for (option, seen_as), group in ordered.groupby(["option", "seen_as"]):
+            found.setdefault(str(option), {})[str(seen_as)] = group["value"].to_numpy(float)
+        return found
+
+    def tables(self, runs: pd.DataFrame) -> FleetTables:
+        """Application runs beside what describes the machines."""
+        return FleetTables(runs, self.kernels, self.sheets)
+
+    def of_machines(self, machines: list[str]) -> "Descriptions":
+        """Those of some machines."""
+        return replace(self, rows=self.rows[self.rows["machine"].isin(machines)].reset_index(drop=True))
+
+    def updated(self, newer: "Descriptions") -> "Descriptions":
+        """All machines of both; of one that both describe, the newer description."""
+        kept = self.rows[~self.rows["machine"].isin(newer.machines)]
+        return replace(self, rows=pd.concat([kept, newer.rows], ignore_index=True))
+
+    def _part(self, part: str) -> pd.DataFrame:
+        return self.rows[self.rows["part"] == part]
+
+
+def description_rows(
+    kernels: pd.DataFrame, sheets: pd.DataFrame, vectors: Mapping[str, Mapping[str, Floats]]
+) -> pd.DataFrame:
+    """Rows of machines that a description says: kernel times, data sheets, and AMMs by option and view."""
+    names = {new: old for old, new in _KERNEL_COLUMNS.items()}
+    timed = kernels.rename(columns=names).assign(part=KERNEL, seen_as=kernels["machine"])
+    numbers = sheets.set_index("machine").select_dtypes("number").astype(float)
+    numbers = numbers.reset_index().melt("machine", var_name="item").dropna(subset="value")
+    listed = numbers.assign(part=SHEET, seen_as=numbers["machine"], option="", problem_size=0)
+    parts = [
+        {"machine": physical(seen_as), "seen_as": seen_as, "option": option, "item": str(component), "value": value}
+        for option, by_machine in vectors.items()
+        for seen_as, vector in by_machine.items()
+        for component, value in enumerate(map(float, vector))
+    ]
+    amms = pd.DataFrame(parts).assign(part=AMM, problem_size=0)
+    columns = ["machine", "part", "seen_as", "option", "item", *_TYPES]
+    frames = [frame.reindex(columns=columns).astype(_TYPES) for frame in (amms, timed, listed) if len(frame)]
+    rows: pd.DataFrame = pd.concat(frames, ignore_index=True)
+    return rows
+
+
+def with_vectors(samples: PairedSamples, descriptions: Descriptions) -> PairedSamples:
+    """Samples with the AMMs of their machines; refuses where one has none."""
+    found = {}
+    for option, by_machine in descriptions.vectors.items():
+        missing = [name for name in samples.machines if name not in by_machine]
+        if missing:
+            raise BadInputError(f"{missing[0]} is not described: run 'perf-assets ingest', then 'perf-assets train'")
+        found[option] = np.stack([by_machine[name] for name in samples.machines])
+    if not found:
+        raise BadInputError("no machine is described yet: run 'perf-assets train'")
+    return replace(samples, amms=found)
+
+
+def with_described(samples: PairedSamples, descriptions: Descriptions) -> PairedSamples:
+    """Samples with machines added, or described anew, that nothing but their description is known of.
+
+    Kernel runs that a machine lacks are taken to depart from the fleet's mean as its others do; a machine without a
+    data sheet is taken to have the fleet's mean. One with less than half of the kernel runs is refused.
+    """
+    for machine in descriptions.machines:
+        own = descriptions.of_machines([machine])
+        for name, seconds in _benchmark_of(samples, own).items():
+            samples = _put(samples, name, seconds, own)
+    return samples
+
+
+def completed_kernels(samples: PairedSamples, own: Descriptions) -> pd.DataFrame:
+    """Kernel times of a machine as `KERNELS_QUERY` gives them, of all kernel runs that `samples` knows."""
+    described = _benchmark_of(samples, own)
+    rows = [samples.configurations[row].rsplit(" ", 2) for row in np.flatnonzero(samples.is_benchmark)]
+    frames = []
+    for name, log_seconds in described.items():
+        on_device = f"{name}{HOST}" in described
+        frame = pd.DataFrame(rows, columns=["kernel", "problem_size", "placement"]).assign(
+            machine=physical(name), seconds_per_rep=np.exp(log_seconds), bytes_per_rep=np.nan, flops_per_rep=np.nan
+        )
+        # What runs on a core is the same with GPUs and without, and is taken from the host.
+        frame = frame[frame["placement"] == "share"] if on_device else frame
+        frames.append(frame.replace({"placement": {"share": "device" if on_device else "busy_core"}}))
+    return pd.concat(frames, ignore_index=True).astype({"problem_size": "int64"})
+
+
+def _benchmark_of(samples: PairedSamples, own: Descriptions) -> dict[str, Floats]:
+    """Log seconds of the benchmark rows that `samples` knows, by view of a machine."""
+    alone = benchmark_samples(own.kernels)
+    rows = np.flatnonzero(samples.is_benchmark)
+    place = {name: row for row, name in enumerate(alone.configurations)}
+    known = np.array([place.get(samples.configurations[row], -1) for row in rows])
+    if (known >= 0).mean() < _LEAST_SHARE:
+        raise BadInputError(
+            f"{', '.join(own.machines)} has {int((known >= 0).sum())} of the {len(rows)} RAJAPerf kernel runs that the "
+            "source models know: run RAJAPerf with the same kernels and sizes"
+        )
+    mean = samples.log_seconds[:, rows].mean(axis=0)
+    found = {}
+    for position, name in enumerate(alone.machines):
+        times = np.where(known >= 0, alone.log_seconds[position, known], np.nan)
+        found[name] = np.where(np.isnan(times), mean + np.nanmean(times - mean), times)
+    return found
+
+
+def _put(samples: PairedSamples, name: str, benchmark: Floats, own: Descriptions) -> PairedSamples:
+    """Samples in which a machine has this benchmark; a machine that was not there comes last."""
+    if name not in samples.machines:
+        samples = _with_room(samples, name)
+    machine, rows = samples.machines.index(name), np.flatnonzero(samples.is_benchmark)
+    seconds, counters = samples.log_seconds.copy(), samples.counters.copy()
+    seconds[machine, rows] = benchmark
+    others = [m for m in range(len(samples.machines)) if m != machine]
+    counters[machine, rows] = counters[others[0], rows] if others else counters[machine, rows]
+    if "seconds_per_rep" in samples.counter_names:
+        counters[machine, rows, samples.counter_names.index("seconds_per_rep")] = np.exp(benchmark)
+    amms = None
+    if samples.amms is not None:
+        vectors = own.vectors
+        amms = {option: values.copy() for option, values in samples.amms.items()}
+        for option, values in amms.items():
+            values[machine] = vectors[option][name]
+    specification = samples.specification
+    if specification is not None:
+        specification = specification.copy()
+        specification[machine] = _sheet(samples, name, own, specification[others])
+    return replace(samples, log_seconds=seconds, counters=counters, amms=amms, specification=specification)
+
+
+def _with_room(samples: PairedSamples, name: str) -> PairedSamples:
+    def longer(values: Floats) -> Floats:
+        return np.concatenate([values, np.full((1, *values.shape[1:]), np.nan)])
+
+    only = samples.benchmark_only
+    return replace(
+        samples,
+        machines=(*samples.machines, name),
+        counters=longer(samples.counters),
+        log_seconds=longer(samples.log_seconds),
+        specification=None if samples.specification is None else longer(samples.specification),
+        benchmark_only=None if only is None else np.append(only, False),
+        amms=None if samples.amms is None else {option: longer(values) for option, values in samples.amms.items()},
+    )
+
+
+def _sheet(samples: PairedSamples, name: str, own: Descriptions, others: Floats) -> Floats:
+    """Properties of a machine, logarithms of them; a host has no GPU."""
+    sheets = own.sheets
+    if sheets.empty:
+        return np.asarray(others.mean(axis=0))
+    numbers = sheets.iloc[0].reindex(list(samples.specification_names)).astype(float).fillna(0.0)
+    if name.endswith(HOST):
+        numbers[numbers.index.str.startswith("gpu_")] = 0.0
+    return signed_log(np.asarray(numbers, np.float64))

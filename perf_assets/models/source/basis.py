@@ -1,0 +1,146 @@
+"""What target models start from: the fleet that a source model learned from, and members of it without a machine.
+
+A target model's prior must not know the target's own runs. A machine that was in training is therefore predicted by
+members that were fitted without its runs; one that came later, by members that were fitted on everything. What else a
+prior needs (weights, how far it is off) comes from the fleet as it was in training, the machine's runs hidden, and from
+the machine's description. So a prior depends on the source model's version and that description, and on nothing else.
+"""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from perf_assets.features.descriptions import Descriptions, completed_kernels, with_described
+from perf_assets.features.fleet.samples import FleetTables, fleet_samples
+from perf_assets.features.samples import PairedSamples, physical
+from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.target.prior import (
+    Prior,
+    PriorTerms,
+    fit_component,
+    load_component,
+    prior_terms,
+    reference_machine,
+)
+from perf_assets.models.target.trials import FittedComponent
+
+_FILE, _RUNS, _DESCRIPTIONS, _MEMBERS = "basis.json", "runs.parquet", "descriptions.parquet", "members"
+MemberKey = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""Component, machines whose runs it saw, machines whose benchmark it saw."""
+
+
+@dataclass(eq=False)
+class PriorBasis:
+    """Runs and descriptions of the fleet at training, and what was fitted to parts of it."""
+
+    runs: pd.DataFrame
+    """Rows of `RUNS_QUERY`."""
+    descriptions: Descriptions
+    components: tuple[str, ...]
+    seed: int
+    members: dict[MemberKey, FittedComponent] = field(default_factory=dict)
+    terms: dict[tuple[str, str], PriorTerms] = field(default_factory=dict)
+    """By target and source as programs see them: what known machines that played the target taught."""
+
+    @cached_property
+    def samples(self) -> PairedSamples:
+        """The fleet as it was in training."""
+        return fleet_samples(self.descriptions.tables(self.runs))
+
+    @classmethod
+    def fit(cls, runs: pd.DataFrame, descriptions: Descriptions, settings: SourceSettings) -> "PriorBasis":
+        """Fit the members on everything and without each machine, and let known machines play each target."""
+        basis = cls(runs, descriptions, settings.prior_components, settings.seed)
+        samples = basis.samples
+        for name in basis.components:
+            basis.fit_component(name, samples)
+        for target in samples.training_machines:
+            hidden = samples.hide_machine(int(target))
+            source = reference_machine(samples, int(target))
+            if source is None or not len(hidden.examples()):
+                continue
+            for name in basis.components:
+                basis.fit_component(name, hidden)
+            key = (samples.machines[target], samples.machines[source])
+            basis.terms[key] = prior_terms(hidden, int(target), basis.fit_component, basis.components, source)
+        basis._forget_pairs(samples)
+        return basis
+
+    def with_machine(self, machine: str, runs: pd.DataFrame, described: Descriptions) -> PairedSamples:
+        """The machine as it is now among the others as they were in training."""
+        own = described.of_machines([machine])
+        kernels = self.descriptions.kernels
+        sheets = self.descriptions.updated(own).sheets
+        kernels = pd.concat([kernels[kernels["machine"] != machine], completed_kernels(self.samples, own)])
+        others = self.runs[self.runs["machine"] != machine]
+        present = pd.concat([others, runs], ignore_index=True) if len(runs) else others
+        return fleet_samples(FleetTables(present, kernels.reset_index(drop=True), sheets))
+
+    def prior(self, target: str, source: str, described: Descriptions) -> Prior:
+        """What is expected of runs on a machine, as programs see it, before one of them is known."""
+        own = described.of_machines([physical(target)])
+        samples = with_described(self.samples, own)
+        hidden = samples.hide_machine(samples.machines.index(target))
+        terms = self.terms.get((target, source)) if self._is_as_in_training(own) else None
+        if terms is None:
+            place = hidden.machines.index
+            terms = prior_terms(hidden, place(target), self.fit_component, self.components, place(source))
+        return Prior.of(terms, {name: self.fit_component(name, hidden) for name in terms.weights})
+
+    def fit_component(self, name: str, samples: PairedSamples) -> FittedComponent:
+        """A component that saw what can be seen in `samples`, which are those of training with some of it hidden."""
+        machines = samples.machines
+        seen = (samples.training_machines, samples.encoder_machines)
+        with_runs, with_benchmark = (tuple(sorted(machines[m] for m in part)) for part in seen)
+        key = (name, with_runs, with_benchmark)
+        if key not in self.members:
+            self.members[key] = fit_component(name, samples, self.seed, self.fit_component)
+        return self.members[key]
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.runs.to_parquet(folder / _RUNS, index=False)
+        self.descriptions.rows.to_parquet(folder / _DESCRIPTIONS, index=False)
+        for position, member in enumerate(self.members.values()):
+            member.save(folder / _MEMBERS / str(position))
+        described = {
+            "encoder_version": self.descriptions.encoder_version,
+            "components": self.components,
+            "seed": self.seed,
+            "members": list(self.members),
+            "terms": [{"pair": pair, **terms.described()} for pair, terms in self.terms.items()],
+        }
+        (folder / _FILE).write_text(json.dumps(described))
+
+    @classmethod
+    def load(cls, folder: Path) -> "PriorBasis":
+        """From the folder that `save` wrote."""
+        described = json.loads((folder / _FILE).read_text())
+        keys: list[MemberKey] = [(name, tuple(runs), tuple(known)) for name, runs, known in described["members"]]
+        return cls(
+            runs=pd.read_parquet(folder / _RUNS),
+            descriptions=Descriptions(described["encoder_version"], pd.read_parquet(folder / _DESCRIPTIONS)),
+            components=tuple(described["components"]),
+            seed=described["seed"],
+            members={key: load_component(key[0], folder / _MEMBERS / str(p)) for p, key in enumerate(keys)},
+            terms={(row["pair"][0], row["pair"][1]): PriorTerms.of(row) for row in described["terms"]},
+        )
+
+    def _is_as_in_training(self, own: Descriptions) -> bool:
+        """Whether a machine is described as it was when its terms were learned."""
+        before = self.descriptions.of_machines(own.machines).rows
+        columns = ["part", "seen_as", "option", "item", "problem_size", "value"]
+        return _sorted(before[columns]).equals(_sorted(own.rows[columns]))
+
+    def _forget_pairs(self, samples: PairedSamples) -> None:
+        """Keep members that saw all machines but one: those of trials have done their work."""
+        most = len({physical(samples.machines[m]) for m in samples.training_machines})
+        self.members = {k: m for k, m in self.members.items() if len({physical(name) for name in k[1]}) >= most - 1}
+
+
+def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.sort_values(list(rows.columns)).reset_index(drop=True)

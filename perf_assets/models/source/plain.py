@@ -1,0 +1,86 @@
+"""Plain answers that a source model steps aside for where it knows no better: candidates of every blend."""
+
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.common import archive
+
+_FILE = "plain.npz"
+
+
+class Unchanged:
+    """Every run takes as long as on its source."""
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times: 0."""
+        return np.zeros(len(examples))
+
+    def save(self, folder: Path) -> None:
+        """Nothing is fitted."""
+        archive.save(folder / _FILE, {}, {})
+
+    @classmethod
+    def load(cls, folder: Path) -> "Unchanged":
+        """From the folder that `save` wrote."""
+        return cls()
+
+
+class BenchmarkMean:
+    """Every run changes by the mean benchmark ratio of its pair of machines."""
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times."""
+        means = samples.benchmark_log_ratios(samples.benchmark_rows()).mean(axis=2)
+        return np.asarray(means[examples.source, examples.target])
+
+    def save(self, folder: Path) -> None:
+        """Nothing is fitted."""
+        archive.save(folder / _FILE, {}, {})
+
+    @classmethod
+    def load(cls, folder: Path) -> "BenchmarkMean":
+        """From the folder that `save` wrote."""
+        return cls()
+
+
+class PairMedian:
+    """Every run changes by the median ratio of the runs that its pair of machines has in common.
+
+    A pair without common runs changes by its mean benchmark ratio.
+    """
+
+    def __init__(self, machines: tuple[str, ...], medians: Floats) -> None:
+        self._machines = machines
+        self._medians = medians
+
+    @classmethod
+    def fit(cls, samples: PairedSamples) -> "PairMedian":
+        """From all runs that can be seen."""
+        times = samples.log_seconds[:, ~samples.is_benchmark]
+        medians = np.full((len(times), len(times)), np.nan)
+        for source in samples.training_machines:
+            for target in samples.training_machines:
+                ratios = times[target] - times[source]
+                if np.isfinite(ratios).any():
+                    medians[source, target] = np.nanmedian(ratios)
+        return cls(samples.machines, medians)
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times."""
+        place = {name: position for position, name in enumerate(self._machines)}
+        here = np.array([place.get(name, -1) for name in samples.machines])
+        padded = np.pad(self._medians, (0, 1), constant_values=np.nan)
+        found = padded[here[examples.source], here[examples.target]]
+        return np.where(np.isnan(found), BenchmarkMean().predict(samples, examples), found)
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        archive.save(folder / _FILE, {"machines": self._machines}, {"medians": self._medians})
+
+    @classmethod
+    def load(cls, folder: Path) -> "PairMedian":
+        """From the folder that `save` wrote."""
+        description, arrays = archive.load(folder / _FILE)
+        return cls(tuple(description["machines"]), arrays["medians"])

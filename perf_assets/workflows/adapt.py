@@ -1,0 +1,110 @@
+"""Adaptation: a registered source model is the prior of a machine's target model, and the machine's runs correct it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perf_assets.core.manifest import digest_of
+from perf_assets.infra.leases import leased
+from perf_assets.storage.lake import Lake
+from perf_assets.workflows.describe import description_of, digest_of_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perf_assets.features.descriptions import Descriptions
+    from perf_assets.features.samples import PairedSamples
+    from perf_assets.models.source.basis import PriorBasis
+    from perf_assets.models.target.model import AdaptedTarget
+    from perf_assets.models.target.prior import Prior
+
+Progress = Callable[[str], None]
+_LOCK_WAIT_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptationInputs:
+    """What a target model is made of: a version of the source model, the machine's description and its runs."""
+
+    machine: str
+    seed: int
+    source_version: int
+    source_tags: dict[str, str]
+    basis: "PriorBasis"
+    described: "Descriptions"
+    runs: "pd.DataFrame"
+    digest: str
+    """Changes when and only when a model made of this may become another."""
+
+    @property
+    def samples(self) -> "PairedSamples":
+        """The machine as it is now among the others as they were when the source model was trained."""
+        return self.basis.with_machine(self.machine, self.runs, self.described)
+
+    def prior(self, target: str, source: str) -> "Prior":
+        """What the source model expects of the machine, without what it learned from runs on it."""
+        return self.basis.prior(target, source, self.described)
+
+    def adapt(self, progress: Progress) -> "AdaptedTarget":
+        """Fit the target model."""
+        from perf_assets.models.target.model import adapt
+
+        return adapt(self.samples, self.machine, self.prior, self.seed, progress)
+
+
+def adaptation_inputs(
+    lake: Lake, machine: str, runs: "pd.DataFrame", seed: int, code: str, source_version: int | None = None
+) -> AdaptationInputs:
+    """What a machine's target model starts from: by default the source model in use; refuses where there is none.
+
+    `code` is the version of the code that makes models.
+    """
+    from perf_assets.registry.lineage import ENCODER
+    from perf_assets.registry.source import NAME, load_basis, source_in_use
+    from perf_assets.registry.versions import tags_of
+
+    number = source_version or source_in_use()
+    tags, basis = tags_of(NAME, number), load_basis(number)
+    described = description_of(lake, machine, tags[ENCODER])
+    own = digest_of(runs.to_csv(index=False).encode())
+    identity = (code, number, tags["manifests_digest"], digest_of_rows(described.rows), own, seed)
+    return AdaptationInputs(
+        machine=machine,
+        seed=seed,
+        source_version=number,
+        source_tags=tags,
+        basis=basis,
+        described=described,
+        runs=runs,
+        digest=digest_of(repr(identity).encode()),
+    )
+
+
+@contextmanager
+def adapting(lake: Lake, machine: str) -> Iterator[None]:
+    """Alone among all processes that make or judge models of a machine."""
+    with leased(lake.locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
+        yield
+
+
+def target_tags(inputs: AdaptationInputs, own: dict[str, str]) -> dict[str, str]:
+    """The chain of a target model: source model, encoder, and the manifests of all; `own` are those of the machine."""
+    return {
+        "inputs_digest": inputs.digest,
+        "seed": str(inputs.seed),
+        "source_version": str(inputs.source_version),
+        "source_manifests_digest": inputs.source_tags["manifests_digest"],
+        "encoder_version": inputs.described.encoder_version,
+        "amm_version": inputs.source_tags["amm_version"],
+        "manifests_count": own["manifests_count"],
+        "manifests_digest": own["manifests_digest"],
+        "is_simulated": own["is_simulated"],
+    }
+
+
+def reference_machine(adapted: "AdaptedTarget") -> str:
+    """Machine whose runs and counters the model starts from: that of the first view."""
+    from perf_assets.features.samples import physical
+
+    return physical(next(iter(adapted.views.values())).source)

@@ -1,0 +1,120 @@
+"""Description of machines: the encoder is trained and registered, and says once what every machine is like."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.paths import has_registry
+from perf_assets.core.tables.models import AMMS
+from perf_assets.features.fleet.samples import FleetTables
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import rows_of, store_part, stored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perf_assets.features.descriptions import Descriptions
+    from perf_assets.models.amm.encoder import AmmEncoder
+    from perf_assets.models.source.amm_options import TrainedEncoder
+    from perf_assets.registry.store import Version
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class RegisteredEncoder:
+    """A trained encoder and the version it has in the registry."""
+
+    trained: "TrainedEncoder"
+    version: "Version"
+    machines: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Machines that could not be learned from, each with the reason."""
+
+
+def train_and_register_encoder(
+    tables: FleetTables, seed: int, provenance: dict[str, str], progress: Progress
+) -> RegisteredEncoder:
+    """Train the encoder on all machines, choose the options of Algorithm 1 on held-out ones, register it."""
+    from perf_assets.features.fleet.samples import fleet_samples
+    from perf_assets.models.source.amm_options import train_encoder
+    from perf_assets.registry.amm import register_encoder
+    from perf_assets.reports.encoder_card import encoder_card
+
+    samples = fleet_samples(tables, with_scaling=True)
+    trained = train_encoder(samples, seed, progress)
+    machines = tuple(samples.machines[machine] for machine in samples.encoder_machines)
+    options = trained.encoder.options
+    card = encoder_card(options.name, machines, trained.encoder.version, trained.tried, provenance)
+    version = register_encoder(trained, tables.kernels, provenance, {"model_card.md": card.encode()})
+    return RegisteredEncoder(trained, version, machines, samples.notes)
+
+
+def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: bool) -> "pd.DataFrame":
+    """Store the machine's description by every encoder that is in use; gives its rows.
+
+    Descriptions by further encoders stay as they were while a registered source model takes them. Refuses where there
+    is no encoder yet, no RAJAPerf run, or too little of it.
+    """
+    if tables.kernels.empty:
+        raise BadInputError(f"no AMM of {machine}: it has no RAJAPerf run")
+    no_encoder = f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'"
+    if not has_registry():
+        raise BadInputError(no_encoder)
+    import pandas as pd
+
+    from perf_assets.registry.amm import encoders_in_use, encoders_of_sources, frozen_encoder
+
+    numbers = encoders_in_use()
+    if not numbers:
+        raise BadInputError(no_encoder)
+    frames = [described_rows(frozen_encoder(number), tables) for number in numbers]
+    rows = pd.concat(frames, ignore_index=True).assign(is_simulated=is_simulated)
+    before = rows_of(lake, AMMS, machine)
+    if before is not None:
+        needed = encoders_of_sources() - set(rows["encoder_version"])
+        rows = pd.concat([before[before["encoder_version"].isin(needed)], rows], ignore_index=True)
+    store_part(lake, AMMS, rows, f"machine={machine}")
+    return rows
+
+
+def descriptions(lake: Lake, encoder_version: str) -> "Descriptions":
+    """All machines as an encoder describes them."""
+    from perf_assets.features.descriptions import Descriptions
+
+    return Descriptions.of(stored(lake, AMMS, "perf-assets train"), encoder_version)
+
+
+def description_of(lake: Lake, machine: str, encoder_version: str) -> "Descriptions":
+    """One machine as an encoder describes it; refuses where it does not."""
+    from perf_assets.features.descriptions import Descriptions
+
+    rows = rows_of(lake, AMMS, machine)
+    found = None if rows is None else Descriptions.of(rows, encoder_version)
+    if found is None or found.rows.empty:
+        raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs and run 'perf-assets ingest'")
+    return found
+
+
+def digest_of_rows(rows: "pd.DataFrame") -> str:
+    """Identity of descriptions, whatever the order of their rows."""
+    ordered = rows.sort_values(list(AMMS.key)).reset_index(drop=True)
+    return digest_of(ordered.to_csv(index=False).encode())
+
+
+def described_rows(encoder: "AmmEncoder", tables: FleetTables) -> "pd.DataFrame":
+    """Rows of `model_amm__machines` of the machines of tables, but for whether they are simulated."""
+    from perf_assets.features.descriptions import AMM, description_rows
+    from perf_assets.features.fleet.samples import benchmark_samples
+
+    samples = benchmark_samples(tables.kernels, with_scaling=True)
+    by_option = encoder.every_option(samples)
+    vectors = {option: dict(zip(samples.machines, found, strict=True)) for option, found in by_option.items()}
+    rows = description_rows(tables.kernels, tables.specs, vectors)
+    return rows.assign(
+        encoder_version=encoder.version,
+        is_chosen=(rows["part"] == AMM) & (rows["option"] == encoder.options.name),
+        was_in_training=rows["seen_as"].isin(encoder.machines),
+    )

@@ -1,0 +1,253 @@
+"""Machines are described once, source models take descriptions, target models start from registered source models."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from fastapi.testclient import TestClient
+
+from perf_assets.cli.main import cli
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.models import AMMS
+from perf_assets.features.fleet.samples import FleetTables
+from perf_assets.models.common.questions import Questions
+from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.target.model import AdaptedTarget
+from perf_assets.registry import amm as registered_amm
+from perf_assets.registry.lineage import chain
+from perf_assets.registry.source import NAME, WITH_AMM, load_basis, load_source
+from perf_assets.registry.tables.source import descriptions_text
+from perf_assets.registry.target import register_target
+from perf_assets.registry.versions import promote, versions
+from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.requests import Run
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import rows_of
+from perf_assets.workflows.adapt import AdaptationInputs, adaptation_inputs, target_tags
+from perf_assets.workflows.chains import roll_back
+from perf_assets.workflows.describe import describe, description_of
+from perf_assets.workflows.inputs import make_inputs
+from perf_assets.workflows.train import RegisteredSource, train_and_register
+from tests.described import quick_encoder
+from tests.features.fleet_tables import fleet_tables
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("chain")]
+LATE = "cedar"
+"""Lands its RAJAPerf runs after the training."""
+SETTINGS = SourceSettings(
+    without_amm=("raw_xgboost",),
+    with_amm=("raw_amm_xgboost",),
+    baselines=(),
+    machine_models=("bilinear", "mixture"),
+)
+LIMITS = Limits(body_bytes=200_000, rows=100, seconds=60.0)
+MADE_OF = {"manifests_digest": "abc", "manifests_count": "7", "is_simulated": "true"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A lake with a trained source model, and the tables it was trained on."""
+
+    lake: Lake
+    tables: FleetTables
+    made: RegisteredSource
+
+    def inputs(self, machine: str, runs: pd.DataFrame | None = None, source: int | None = None) -> AdaptationInputs:
+        """What the target model of a machine is made of, with its runs or others."""
+        own = self.tables.runs[self.tables.runs["machine"] == machine] if runs is None else runs
+        return adaptation_inputs(self.lake, machine, own, 0, "1", source)
+
+
+def land(lake: Lake, tables: FleetTables, *machines: str) -> None:
+    """Describe machines as ingestion does."""
+    for machine in machines:
+        (lake.landing / machine).mkdir(parents=True, exist_ok=True)
+        describe(lake, machine, tables.of([machine]), is_simulated=True)
+
+
+def encode(tables: FleetTables) -> int:
+    """Register an encoder of the machines of tables."""
+    return registered_amm.register_encoder(quick_encoder(tables), tables.kernels, MADE_OF, {}).version
+
+
+def train(lake: Lake, runs: pd.DataFrame) -> RegisteredSource:
+    return train_and_register(lake, runs, SETTINGS, MADE_OF, lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    root = tmp_path_factory.mktemp("chain")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERF_ASSETS_LAKE", str(root))
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root}/mlflow/mlflow.db")
+        patch.setenv("PERF_ASSETS_THREADS", "1")
+        (root / "mlflow").mkdir()
+        lake, tables = Lake(root), fleet_tables()
+        early = tables.of(["ash", "birch", "elm", "fir"])
+        encode(early)
+        land(lake, early, "ash", "birch", "elm", "fir")
+        yield Site(lake, tables, train(lake, early.runs))
+
+
+def run_on(site: Site, machine: str) -> Run:
+    row = json.loads(site.tables.runs[site.tables.runs["machine"] == machine].iloc[0].to_json(double_precision=15))
+    counters = {k: float(v) for k, v in row.items() if str(k).endswith(("_ratio", "_count", "_bytes"))}
+    given = {name: row[name] for name in ("machine", "app", "args", "ranks", "threads", "wall_seconds")}
+    return Run.model_validate({**given, "counters": counters, "uses_gpus": bool(row["gpus"])})
+
+
+def test_a_machine_that_lands_after_training_is_answered_with_its_amm_from_every_machine(site: Site) -> None:
+    with pytest.raises(BadInputError, match="cedar"):
+        Predictor(site.lake).predict([run_on(site, "ash")], LATE)
+    before = versions(NAME)
+    land(site.lake, site.tables, LATE)
+    predictor = Predictor(site.lake)
+    model = load_source(before[WITH_AMM])
+    assert LATE not in model.machines.samples.machines
+    for machine in ("ash", "birch", "elm"):
+        run = run_on(site, machine)
+        (answer,) = predictor.predict([run], LATE)
+        assert (answer.model, answer.is_with_amm) == (NAME, True)
+        width = np.log(answer.upper_seconds / answer.predicted_seconds)
+        assert width == pytest.approx(1.6449 * model.errors["with"]["machine"], rel=1e-3)
+        asked = pd.DataFrame(
+            [
+                {
+                    "target_machine": LATE,
+                    "source_machine": machine,
+                    **run.model_dump(include={"app", "args", "ranks", "threads", "wall_seconds", "uses_gpus"}),
+                    **run.measured,
+                }
+            ]
+        )
+        served = mlflow.pyfunc.load_model(f"models:/{NAME}@{WITH_AMM}")
+        newer = descriptions_text(description_of(site.lake, LATE, model.encoder_version))
+        found = served.predict(asked, params={"descriptions": newer}).iloc[0]
+        assert found["predicted_seconds"] == pytest.approx(answer.predicted_seconds, rel=1e-6)
+        assert found["upper_seconds"] == pytest.approx(answer.upper_seconds, rel=1e-6)
+        assert found["model"] == WITH_AMM
+        with TestClient(create_app(predictor, LIMITS, None), "http://127.0.0.1") as client:
+            told = client.post("/predict", json={"target": LATE, "runs": [run.model_dump()]}).json()["predictions"][0]
+        assert told["predicted_seconds"] == pytest.approx(answer.predicted_seconds, rel=1e-6)
+    assert versions(NAME) == before, "nothing was trained"
+
+
+def test_the_source_model_is_no_worse_than_plain_answers(site: Site) -> None:
+    assert site.made.is_not_worse
+    for blend, plain in site.made.log_errors.values():
+        assert blend <= 1.001 * plain
+    worse = replace(site.made, log_errors={"machine": (1.43, 1.04)})
+    assert not worse.is_not_worse
+
+
+def test_the_prior_does_not_know_the_runs_of_its_own_machine(site: Site) -> None:
+    runs = site.tables.runs[site.tables.runs["machine"] == "birch"]
+    slow = runs.assign(wall_seconds=runs["wall_seconds"] * 10)
+    priors = []
+    for given in (runs, slow):
+        inputs = site.inputs("birch", given)
+        samples, source = inputs.samples, "ash"
+        prior = inputs.prior("birch", source)
+        examples = samples.examples()
+        here = (examples.source == samples.machines.index(source)) & (
+            examples.target == samples.machines.index("birch")
+        )
+        priors.append((prior, prior.predict(samples, examples.where(here))))
+    assert priors[0][1] == pytest.approx(priors[1][1], abs=1e-12)
+    assert priors[0][0].weights == priors[1][0].weights
+    assert priors[0][0].half_widths == priors[1][0].half_widths
+    basis = load_basis(versions(NAME)[WITH_AMM])
+    for member in (key for key in basis.members if "birch" not in key[1]):
+        assert "birch" not in member[2], "not even its benchmark"
+    used = set(map(id, priors[0][0].components.values()))
+    assert used
+
+
+def adapted(site: Site, machine: str, source: int | None = None) -> tuple[AdaptedTarget, AdaptationInputs]:
+    inputs = site.inputs(machine, source=source)
+    return inputs.adapt(lambda line: None), inputs
+
+
+def seconds(model: AdaptedTarget, machine: str) -> np.ndarray:
+    samples, source = model.samples, model.views[machine].source
+    here = samples.machines.index(source)
+    rows = np.flatnonzero(np.isfinite(samples.log_seconds[here]) & ~samples.is_benchmark)[:5]
+    asked = Questions(
+        [source] * len(rows),
+        [machine] * len(rows),
+        samples.apps[rows].tolist(),
+        [f"new {row}" for row in rows],
+        samples.counters[here, rows],
+        samples.log_seconds[here, rows],
+    )
+    return np.exp(model.predict(asked)[0])
+
+
+def test_another_source_version_makes_another_target_and_chains_can_be_read_and_rolled_back(site: Site) -> None:
+    first_version = versions(NAME)[WITH_AMM]
+    runs = site.tables.runs[site.tables.runs["machine"] == LATE]
+    few = runs[runs["app"] == "Kripke"][:3]
+    land(site.lake, site.tables, LATE)
+    first = site.inputs(LATE, few)
+    model = first.adapt(lambda line: None)
+    version = register_target(model, [], target_tags(first, MADE_OF), {})
+    promote(version.name, version.version)
+    links = chain(f"perf-target-{LATE}")
+    assert [(link.name, link.version) for link in links] == [
+        (f"perf-target-{LATE}", 1),
+        (NAME, first_version),
+        ("perf-amm", 1),
+    ]
+    printed = CliRunner().invoke(cli, ["models", f"perf-target-{LATE}", "--lineage", "--json"])
+    assert [link["name"] for link in json.loads(printed.stdout)["lineage"]] == [link.name for link in links]
+
+    # A training on other data: another encoder, another source model.
+    other = site.tables.of(["ash", "birch", "elm", "fir", LATE])
+    slower = other.runs.assign(
+        wall_seconds=np.where(other.runs["machine"] == "birch", 3.0, 1.0) * other.runs["wall_seconds"]
+    )
+    encode(other)
+    land(site.lake, other, "ash", "birch", "elm", "fir", LATE)
+    second_version = train(site.lake, slower[slower["machine"] != LATE]).versions[True].version
+    assert versions(NAME)[WITH_AMM] == second_version
+    rows = rows_of(site.lake, AMMS, LATE)
+    assert rows is not None
+    assert rows["encoder_version"].nunique() == 2, "the encoder of the source model before is still in use"
+    again = site.inputs(LATE, few, first_version)
+    assert again.digest == first.digest
+    second = site.inputs(LATE, few)
+    assert second.digest != first.digest
+    assert seconds(again.adapt(lambda line: None), LATE) == pytest.approx(seconds(model, LATE), rel=1e-9)
+    assert seconds(second.adapt(lambda line: None), LATE) != pytest.approx(seconds(model, LATE), rel=1e-3)
+
+    assert roll_back(site.lake, NAME) == (WITH_AMM, first_version, second_version)
+    (answer,) = Predictor(site.lake).predict([run_on(site, "elm")], LATE)
+    assert answer.model_version == first_version
+    promote(NAME, second_version)
+    path = site.lake.record / AMMS.name / f"machine={LATE}" / "rows.parquet"
+    kept = pd.read_parquet(path)
+    kept[kept["encoder_version"] == second.described.encoder_version].to_parquet(path, index=False)
+    with pytest.raises(BadInputError, match=f"could not answer for {LATE}: its encoder"):
+        roll_back(site.lake, NAME)
+
+
+def test_the_inputs_of_downstream_models_are_exported_and_can_be_learned_from(site: Site, tmp_path: Path) -> None:
+    from sklearn.ensemble import RandomForestRegressor
+
+    with pytest.raises(BadInputError, match="no inputs of models yet"):
+        CliRunner().invoke(cli, ["export", "inputs", "--out", str(tmp_path / "f.parquet")], catch_exceptions=False)
+    rows = make_inputs(site.lake, site.tables.runs)
+    done = CliRunner().invoke(cli, ["export", "inputs", "--out", str(tmp_path / "f.parquet"), "--json"])
+    assert json.loads(done.stdout)["rows"] == len(rows)
+    table = pd.read_parquet(tmp_path / "f.parquet")
+    features = table.filter(regex="^(embedding|source_amm|target_amm)_")
+    assert {"relative_time", "is_simulated", "encoder_version", "source_version"} <= set(table)
+    model = RandomForestRegressor(20, random_state=0).fit(features, np.log(table["relative_time"]))
+    assert model.score(features, np.log(table["relative_time"])) > 0.8
