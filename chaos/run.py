@@ -16,10 +16,10 @@ from chaos.faults import WEIGHTS, Faults, Planned, plan
 from chaos.landing import Lander
 from chaos.log import Log
 from chaos.site import Site, made_ready
-from perf_assets.workflows.fleet import open_warehouse
 from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.record import MachineRecord
+from perf_assets.workflows.fleet import open_warehouse
 from perf_assets.workflows.ingest import needs_work
 from tests.installation import bundles_of, land_bundles, train_quickly
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from perf_assets.features.descriptions import Descriptions, with_vectors
+from perf_assets.features.fleet.descriptions import Descriptions, with_vectors
 from perf_assets.features.fleet.samples import FleetTables, fleet_samples
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import fit_encoder

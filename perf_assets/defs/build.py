@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from perf_assets.defs import jobs, schedules, vector_checks
+from perf_assets.defs import jobs, schedules
 from perf_assets.defs import logging as progress
 from perf_assets.defs.executor import profile_executor
 from perf_assets.defs.ingest import checks, features, raw
@@ -19,6 +19,7 @@ from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.transfers import automation as transfer_automation
 from perf_assets.defs.transfers import checks as transfer_checks
 from perf_assets.defs.vectors import assets as vectors
+from perf_assets.defs.vectors import checks as vector_checks
 
 
 def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:

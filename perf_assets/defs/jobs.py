@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from perf_assets.core.dataset_tables import MODELX_TABLE
+from perf_assets.core.tables.datasets import MODELX_TABLE
 from perf_assets.core.tables.models import AMMS
 from perf_assets.defs.reports import fleet
 from perf_assets.defs.scheduling import assets as schedule

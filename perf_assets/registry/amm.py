@@ -51,7 +51,7 @@ def register_encoder(
     metrics = {f"{row['weighting']} {row['normalize']} log_rmse": float(row["log_rmse"]) for row in rows}
     candidate = Candidate(
         registered_name=NAME,
-        code=Path(__file__).with_name("amm_pyfunc.py"),
+        code=Path(__file__).with_name("pyfunc") / "amm.py",
         save=trained.save,
         signature=SIGNATURE,
         example=kernels[kernels["machine"] == kernels["machine"].iloc[0]][list(_COLUMNS)],

@@ -8,10 +8,10 @@ from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
 
 from perf_assets.core.errors import RegistryError, UnknownError, UnreadableFileError
-from perf_assets.models.adapted_transfer import AdaptedTransfer
+from perf_assets.models.transfer.adapted import AdaptedTransfer
 from perf_assets.registry.store import Candidate, Version, register
+from perf_assets.registry.tables.transfer import OUTPUTS
 from perf_assets.registry.target import INPUTS
-from perf_assets.registry.transfer_answers import OUTPUTS
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
 PREFIX = "perf-transfer-"
@@ -73,7 +73,7 @@ def register_transfer(
         metrics["severity_ratio"] = adapted.severity
     candidate = Candidate(
         registered_name=name or registered_name(adapted.dataset),
-        code=Path(__file__).with_name("transfer_pyfunc.py"),
+        code=Path(__file__).with_name("pyfunc") / "transfer.py",
         save=adapted.save,
         signature=signature(adapted),
         example=example_rows(adapted),

@@ -10,7 +10,7 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.core.tables.landing import RUNS, TIMINGS
 from perf_assets.core.tables.models import AMMS
-from perf_assets.features.descriptions import Descriptions
+from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.registry.source import NAME, WITH_AMM
 from perf_assets.registry.target import registered_name
 from perf_assets.registry.versions import CHAMPION, all_aliases

@@ -10,7 +10,7 @@ from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.counters.raw import by_quantity, features_of_run
-from perf_assets.features.descriptions import Descriptions
+from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.fleet.samples import configuration_name
 from perf_assets.features.samples import HOST, Floats
 from perf_assets.models.common.questions import Questions

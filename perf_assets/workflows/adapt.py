@@ -13,7 +13,7 @@ from perf_assets.workflows.describe import description_of, digest_of_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.features.descriptions import Descriptions
+    from perf_assets.features.fleet.descriptions import Descriptions
     from perf_assets.features.samples import PairedSamples
     from perf_assets.models.source.basis import PriorBasis
     from perf_assets.models.target.model import AdaptedTarget

@@ -15,7 +15,7 @@ from perf_assets.storage.results import rows_of, store_part, stored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.features.descriptions import Descriptions
+    from perf_assets.features.fleet.descriptions import Descriptions
     from perf_assets.models.amm.encoder import AmmEncoder
     from perf_assets.models.source.amm_options import TrainedEncoder
     from perf_assets.registry.store import Version
@@ -41,7 +41,7 @@ def train_and_register_encoder(
     from perf_assets.features.fleet.samples import fleet_samples
     from perf_assets.models.source.amm_options import train_encoder
     from perf_assets.registry.amm import register_encoder
-    from perf_assets.reports.encoder_card import encoder_card
+    from perf_assets.reports.machine.encoder_card import encoder_card
 
     samples = fleet_samples(tables, with_scaling=True)
     trained = train_encoder(samples, seed, progress)
@@ -82,14 +82,14 @@ def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: boo
 
 def descriptions(lake: Lake, encoder_version: str) -> "Descriptions":
     """All machines as an encoder describes them."""
-    from perf_assets.features.descriptions import Descriptions
+    from perf_assets.features.fleet.descriptions import Descriptions
 
     return Descriptions.of(stored(lake, AMMS, "perf-assets train"), encoder_version)
 
 
 def description_of(lake: Lake, machine: str, encoder_version: str) -> "Descriptions":
     """One machine as an encoder describes it; refuses where it does not."""
-    from perf_assets.features.descriptions import Descriptions
+    from perf_assets.features.fleet.descriptions import Descriptions
 
     rows = rows_of(lake, AMMS, machine)
     found = None if rows is None else Descriptions.of(rows, encoder_version)
@@ -106,7 +106,7 @@ def digest_of_rows(rows: "pd.DataFrame") -> str:
 
 def described_rows(encoder: "AmmEncoder", tables: FleetTables) -> "pd.DataFrame":
     """Rows of `model_amm__machines` of the machines of tables, but for whether they are simulated."""
-    from perf_assets.features.descriptions import AMM, description_rows
+    from perf_assets.features.fleet.descriptions import AMM, description_rows
     from perf_assets.features.fleet.samples import benchmark_samples
 
     samples = benchmark_samples(tables.kernels, with_scaling=True)

@@ -30,7 +30,7 @@ def make_inputs(lake: Lake, runs: "pd.DataFrame") -> "pd.DataFrame":
     import numpy as np
     import pandas as pd
 
-    from perf_assets.features.descriptions import with_vectors
+    from perf_assets.features.fleet.descriptions import with_vectors
     from perf_assets.features.fleet.samples import fleet_samples
     from perf_assets.registry.lineage import ENCODER
     from perf_assets.registry.source import NAME, load_embedding, source_in_use

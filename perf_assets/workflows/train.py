@@ -52,7 +52,7 @@ def train_and_register(
     The encoder is the one in use: of machines that are held out in cross-validation, what the registered encoders say
     that have not seen them.
     """
-    from perf_assets.features.descriptions import with_vectors
+    from perf_assets.features.fleet.descriptions import with_vectors
     from perf_assets.features.fleet.samples import benchmark_samples, fleet_samples
     from perf_assets.models.source.basis import PriorBasis
     from perf_assets.models.source.training import DescribedBy, not_worse, train_source
@@ -61,7 +61,7 @@ def train_and_register(
     from perf_assets.registry.lineage import ENCODER
     from perf_assets.registry.source import register_source
     from perf_assets.registry.versions import promote
-    from perf_assets.reports.source_card import source_card
+    from perf_assets.reports.xamm.source_card import source_card
 
     number, encoder = load_encoder()
     described = descriptions(lake, encoder.encoder.version)

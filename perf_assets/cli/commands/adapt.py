@@ -61,7 +61,7 @@ def command(chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds
 
 
 def _adapt_datasets(datasets: tuple[str, ...], seed: int, seeds: int, *, as_json: bool) -> None:
-    from perf_assets.core.dataset_tables import DATASET_VERDICTS
+    from perf_assets.core.tables.datasets import DATASET_VERDICTS
     from perf_assets.defs.operate.runs import adapt_datasets
     from perf_assets.registry.transfer import registered_name
     from perf_assets.registry.versions import CHAMPION, versions

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perf_assets.cli.asking import ask_model
+from perf_assets.cli.support.asking import ask_model
 from perf_assets.cli.support.lake import check_machine
 from perf_assets.cli.support.options import json_option, run_options
 from perf_assets.cli.support.output import check_folder, print_json, print_table, say

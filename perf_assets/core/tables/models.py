@@ -1,6 +1,6 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
-from perf_assets.core.dataset_tables import DATASET_TABLES
+from perf_assets.core.tables.datasets import DATASET_TABLES
 from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 import dagster as dg
 from pydantic import Field
 
-from perf_assets.core.dataset_tables import DATASET_SCORES, DATASET_VERDICTS, MODELX_TABLE
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
+from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, MODELX_TABLE
 from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS
@@ -232,7 +232,7 @@ def score_dataset(
 @explained
 def write_dataset_page(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a dataset that has a model."""
-    from perf_assets.reports.dataset_page import dataset_page
+    from perf_assets.reports.datasets.page import dataset_page
     from perf_assets.workflows.transfer import transfer_inputs
     from perf_assets.workflows.transfer_report import dataset_facts
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from perf_assets.core.dataset_tables import DATASET_VERDICTS
+from perf_assets.core.tables.datasets import DATASET_VERDICTS
 from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from perf_assets.features.descriptions import Descriptions, completed_kernels, with_described
+from perf_assets.features.fleet.descriptions import Descriptions, completed_kernels, with_described
 from perf_assets.features.fleet.samples import FleetTables, fleet_samples
 from perf_assets.features.samples import PairedSamples, physical
 from perf_assets.models.source.settings import SourceSettings

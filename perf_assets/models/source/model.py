@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from perf_assets.features.descriptions import Descriptions, with_described
+from perf_assets.features.fleet.descriptions import Descriptions, with_described
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask, PairedSamples
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions

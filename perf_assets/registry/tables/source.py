@@ -8,7 +8,7 @@ from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.descriptions import Descriptions
+from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.target.evaluation import NINETY_PERCENT

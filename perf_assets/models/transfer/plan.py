@@ -12,7 +12,7 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
 from perf_assets.features.tables.unpaired import TransferTable, same_counters
-from perf_assets.models.adapted_transfer import AdaptedTransfer
+from perf_assets.models.transfer.adapted import AdaptedTransfer
 from perf_assets.models.transfer.averaged_gp import squared_distances
 from perf_assets.models.transfer.task import TransferTask
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.features.samples import Floats
-from perf_assets.models.adapted_transfer import AdaptedTransfer, relative_errors
 from perf_assets.models.target.promotion import CLIP, SAME, Comparison, Drift, HeldOutErrors, decide, drift_of
+from perf_assets.models.transfer.adapted import AdaptedTransfer, relative_errors
 
 
 def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, rows: pd.DataFrame) -> Comparison:

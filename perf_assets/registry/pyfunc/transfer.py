@@ -6,8 +6,8 @@ from typing import Any
 import mlflow
 import pandas as pd
 
-from perf_assets.models.adapted_transfer import AdaptedTransfer
-from perf_assets.registry.transfer_answers import answer
+from perf_assets.models.transfer.adapted import AdaptedTransfer
+from perf_assets.registry.tables.transfer import answer
 
 
 class ServedTransfer(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from mlflow.types import ColSpec, DataType
 
-from perf_assets.models.adapted_transfer import AdaptedTransfer
+from perf_assets.models.transfer.adapted import AdaptedTransfer
 
 _ANSWERS = ("predicted", "lower", "upper")
 OUTPUTS = [*(ColSpec(DataType.double, name) for name in _ANSWERS), ColSpec(DataType.string, "note")]
