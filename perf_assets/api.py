@@ -96,11 +96,9 @@ class OpenLake:
 
         `?` in the query stand for the parameters. Tables are in docs/tables.md.
         """
-        from perf_assets.features.counters.derivations import deriving
-        from perf_assets.storage.warehouse import Warehouse
+        from perf_assets.workflows.fleet import open_warehouse
 
-        warehouse = Warehouse(self._lake, deriving(self._lake.site_catalogues()))
-        return warehouse.query(query, list(parameters), as_arrow=as_arrow)
+        return open_warehouse(self._lake).query(query, list(parameters), as_arrow=as_arrow)
 
     def table(self, name: str, machine: str | None = None, *, as_arrow: bool = False) -> "pd.DataFrame | pa.Table":
         """One table of the warehouse, all of it or a machine's rows; see docs/tables.md."""

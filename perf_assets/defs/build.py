@@ -4,6 +4,7 @@ import dagster as dg
 
 from perf_assets.defs import jobs, schedules
 from perf_assets.defs import logging as progress
+from perf_assets.defs.code_versions import with_code_version
 from perf_assets.defs.executor import profile_executor
 from perf_assets.defs.ingest import checks, features, raw
 from perf_assets.defs.ingest import sensor as landing
@@ -21,39 +22,54 @@ from perf_assets.defs.transfers import checks as transfer_checks
 from perf_assets.defs.vectors import assets as vectors
 from perf_assets.defs.vectors import checks as vector_checks
 
+_ASSETS = {
+    raw: (
+        raw.read_bundles,
+        raw.load_warehouse,
+    ),
+    features: (features.derive_features,),
+    models: (
+        models.train_amm_encoder,
+        models.describe_machine,
+        models.draw_machines,
+        models.train_source_models,
+        models.make_model_inputs,
+    ),
+    targets: (
+        targets.adapt_machine,
+        targets.judge_machine,
+        targets.score_machine,
+        targets.write_machine_page,
+    ),
+    matrix: (matrix.score_all_pairs,),
+    evaluation: (
+        evaluation.run_xamm_experiments,
+        evaluation.draw_xamm_embeddings,
+        evaluation.write_xamm_report,
+    ),
+    fleet: (fleet.write_fleet_page,),
+    vectors: (
+        vectors.train_vector_model,
+        vectors.judge_vector_model,
+        vectors.score_vectors,
+    ),
+    schedule: (schedule.simulate_schedules,),
+    transfers: (
+        transfers.assemble_dataset,
+        transfers.adapt_dataset,
+        transfers.judge_dataset,
+        transfers.score_dataset,
+        transfers.write_dataset_page,
+        transfers.make_modelx_table,
+    ),
+}
+"""Assets by the module that makes them."""
+
 
 def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
     """Definitions over the given lake, or the default one."""
     return dg.Definitions(
-        assets=[
-            raw.read_bundles,
-            raw.load_warehouse,
-            features.derive_features,
-            models.train_amm_encoder,
-            models.describe_machine,
-            models.draw_machines,
-            models.train_source_models,
-            models.make_model_inputs,
-            targets.adapt_machine,
-            targets.judge_machine,
-            targets.score_machine,
-            targets.write_machine_page,
-            matrix.score_all_pairs,
-            evaluation.run_xamm_experiments,
-            evaluation.draw_xamm_embeddings,
-            evaluation.write_xamm_report,
-            fleet.write_fleet_page,
-            vectors.train_vector_model,
-            vectors.judge_vector_model,
-            vectors.score_vectors,
-            schedule.simulate_schedules,
-            transfers.assemble_dataset,
-            transfers.adapt_dataset,
-            transfers.judge_dataset,
-            transfers.score_dataset,
-            transfers.write_dataset_page,
-            transfers.make_modelx_table,
-        ],
+        assets=[with_code_version(asset, module.__name__) for module, assets in _ASSETS.items() for asset in assets],
         asset_checks=[
             checks.check_bundles,
             checks.check_tables,

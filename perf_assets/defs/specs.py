@@ -4,9 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.landing import SPECS, TIMINGS
-from perf_assets.core.tables.models import RESULT_TABLES
 from perf_assets.core.tables.runs import FEATURES
 from perf_assets.core.tables.schema import Table
 from perf_assets.core.text import markdown_rows
@@ -15,8 +13,6 @@ from perf_assets.storage.warehouse import Warehouse
 Metadata = dict[str, Any]
 """What the UI shows of a materialisation, by label."""
 PREVIEW_ROWS = 5
-MODELS_VERSION = "2"
-"""To be raised when models or pages made by new code differ from those made by old."""
 _GROUPS = {
     "raw_landing": "landing",
     "model_amm": "machines",
@@ -53,7 +49,6 @@ def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> 
         kinds=kinds,
         owners=["team:performance"],
         metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
-        code_version=digest_of(f"{table.ddl()} {MODELS_VERSION if table in RESULT_TABLES else ''}".encode())[:12],
     )
 
 
@@ -66,7 +61,6 @@ def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) ->
         group_name=group_of(name),
         kinds=kinds,
         owners=["team:performance"],
-        code_version=MODELS_VERSION,
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import mlflow
 import numpy as np
 import pandas as pd
 from mlflow.exceptions import MlflowException
@@ -14,8 +13,8 @@ from mlflow.types import ColSpec, DataType
 
 from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, listed
 from perf_assets.registry.source import WITH_AMM
-from perf_assets.registry.store import first_line, open_store
-from perf_assets.registry.versions import CHAMPION, all_aliases
+from perf_assets.registry.store import first_line
+from perf_assets.registry.versions import CHAMPION, all_aliases, load_code
 
 _REFERENCE = re.compile(r"(?P<name>[^@/]+)(?:@(?P<alias>[^@/]+)|/(?P<version>[1-9]\d*))?")
 _USED = (CHAMPION, WITH_AMM)
@@ -62,9 +61,8 @@ def resolve(reference: str) -> tuple[str, int]:
 
 def open_model(name: str, version: int) -> Asked:
     """A registered version, loaded; its Python code comes from the registry."""
-    open_store()
     try:
-        return Asked(name, version, mlflow.pyfunc.load_model(f"models:/{name}/{version}"))
+        return Asked(name, version, load_code(f"{name}/{version}"))
     except MlflowException as error:
         raise UnknownError(
             f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models {name}'"

@@ -40,17 +40,22 @@ class Registered:
 
 def load(name: str, alias: str) -> PyFuncModel:
     """The model that an alias points to, ready to run: its Python code comes from the registry."""
-    open_store()
-    if not is_own_registry():
-        place = without_passwords(mlflow_tracking_uri())
-        _log.warning("%s@%s comes from %s, not from the lake: loading runs the code stored there", name, alias, place)
     try:
-        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{name}@{alias}")
-        return model
+        return load_code(f"{name}@{alias}")
     except MlflowException as error:
         raise BadInputError(
             f"no model {name}@{alias} in {mlflow_tracking_uri()} ({first_line(error)}): train one"
         ) from None
+
+
+def load_code(reference: str) -> PyFuncModel:
+    """The model that `NAME@ALIAS` or `NAME/VERSION` stands for; warns where it is not from the lake's own registry."""
+    open_store()
+    if not is_own_registry():
+        place = without_passwords(mlflow_tracking_uri())
+        _log.warning("%s comes from %s, not from the lake: loading runs the code stored there", reference, place)
+    model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{reference}")
+    return model
 
 
 def versions(name: str) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError, listed
+from perf_assets.core.text import csv_of
 from perf_assets.core.xamm_config import AmmReference, XammConfig
 from perf_assets.features.tables.xamm_applications import SOURCE, TARGET, ApplicationTable, application_table
 from perf_assets.features.tables.xamm_benchmarks import BenchmarkTable
@@ -268,4 +269,4 @@ def _write(predictions: pd.DataFrame, path: Path) -> None:
         if path.suffix == ".parquet":
             predictions.to_parquet(temporary, index=False)
         else:
-            predictions.to_csv(temporary, index=False)
+            temporary.write_text(csv_of(predictions))

@@ -28,7 +28,7 @@ ALLOWED = {
 }
 EVERYTHING = {*ALLOWED, "defs", "cli", "api"}
 SHELLS = {"defs", "cli", "api"}
-LOADED_LATE = {"models", "registry", "serving", "workflows"}
+LOADED_LATE = {"models", "registry", "serving"}
 """By shells, inside of functions."""
 HOMES = {
     "fastapi": {"serving"},

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.definitions import defs
 from perf_assets.defs import code_versions
-
-PACKAGE = Path(code_versions.__file__).resolve().parents[1]
+from perf_assets.defs.build import build_definitions
 
 
 @pytest.fixture
@@ -50,5 +48,6 @@ def test_a_change_elsewhere_does_not(sources: Path, name: str) -> None:
 def test_every_asset_has_the_version_of_its_code() -> None:
     code_versions.code_version.cache_clear()
     code_versions._source.cache_clear()
-    versions = {spec.key.to_user_string(): spec.code_version for spec in defs().get_all_asset_specs()}
+    graph = build_definitions().resolve_asset_graph()
+    versions = {key: graph.get(key).code_version for key in graph.get_all_asset_keys()}
     assert all(text and len(text) == 12 for text in versions.values()), versions

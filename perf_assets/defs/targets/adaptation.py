@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from perf_assets.defs.code_versions import code_version
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import MODELS_VERSION
 
 if TYPE_CHECKING:
     from perf_assets.workflows.adapt import AdaptationInputs
@@ -16,4 +16,5 @@ def inputs_of(lake: LakeResource, machine: str, seed: int = 0, source_version: i
     """The source model, the machine's description and its runs; refuses where one of the first two is missing."""
     from perf_assets.workflows.adapt import adaptation_inputs
 
-    return adaptation_inputs(lake.lake(), machine, lake.fleet_runs(machine), seed, MODELS_VERSION, source_version)
+    code = code_version(adaptation_inputs.__module__)
+    return adaptation_inputs(lake.lake(), machine, lake.fleet_runs(machine), seed, code, source_version)
