@@ -78,7 +78,9 @@ def _fleet(seeds: int) -> Scores | None:
     except (BadInputError, OSError) as error:
         print(f"no fleet: {error}", file=sys.stderr)
         return None
-    found = evaluate_vectors(samples, "max", seeds, VectorSettings(), progress=lambda text: print(text, file=sys.stderr))
+    found = evaluate_vectors(
+        samples, "max", seeds, VectorSettings(), progress=lambda text: print(text, file=sys.stderr)
+    )
     return found.scores  # type: ignore[return-value]
 
 
