@@ -71,7 +71,7 @@ def _fleet(seeds: int) -> Scores | None:
     from perf_assets.core.errors import BadInputError
     from perf_assets.core.vector_settings import VectorSettings
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.models.vector_evaluation import evaluate_vectors
+    from perf_assets.models.vectors.evaluation import evaluate_vectors
 
     try:
         samples = LakeResource().vector_samples()

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from perf_assets.core.freshness import load_freshness
-from perf_assets.core.vector_tables import VECTOR_VERDICTS
-from perf_assets.core.verdict_tables import PROMOTED
+from perf_assets.core.tables.vectors import VECTOR_VERDICTS
+from perf_assets.core.tables.verdicts import PROMOTED
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.vectors import VECTOR
+from perf_assets.defs.vectors.assets import VECTOR
 from perf_assets.storage.results import has_rows, stored
 from perf_assets.workflows.vectors import state
 

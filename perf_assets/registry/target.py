@@ -11,11 +11,11 @@ from mlflow.entities import Metric
 from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import RegistryError, UnknownError
 from perf_assets.core.metrics import mape
-from perf_assets.features.raw_counters import load_formulas, save_formulas
-from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.features.counters.raw import load_formulas, save_formulas
+from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, open_store, register
-from perf_assets.registry.target_inputs import signature
-from perf_assets.registry.target_questions import example_questions
+from perf_assets.registry.tables.target import example_questions
+from perf_assets.registry.tables.target_inputs import signature
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
 FORMULAS = "counters.json"

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
-from perf_assets.core.run_tables import CONFIGURATION, VECTOR_FEATURES_TABLE
-from perf_assets.core.vector_settings import VectorSettings
-from perf_assets.core.vector_tables import (
+from perf_assets.core.tables.runs import CONFIGURATION, VECTOR_FEATURES_TABLE
+from perf_assets.core.tables.vectors import (
     ALL_APPS,
     PAPER_MACHINES,
     PAPER_PROTOCOL,
     VECTOR_VERDICTS,
 )
-from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED
-from perf_assets.reports.fleet_facts import VectorState
+from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
+from perf_assets.core.vector_settings import VectorSettings
+from perf_assets.infra.leases import leased
+from perf_assets.reports.fleet.facts import VectorState
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import leased
 from perf_assets.storage.results import has_rows, stored
 from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from perf_assets.features.vectors import VectorSamples
-    from perf_assets.models.vector_evaluation import Evaluation
-    from perf_assets.models.vector_model import TrainedVector, VectorModel
+    from perf_assets.models.vectors.evaluation import Evaluation
+    from perf_assets.models.vectors.model import TrainedVector, VectorModel
     from perf_assets.registry.store import Version
 
 TRAINED_AT = "trained_at"
@@ -70,7 +70,7 @@ def train(
     progress: Progress,
 ) -> Made:
     """Fit anew and register as @challenger."""
-    from perf_assets.models.vector_model import train_vector
+    from perf_assets.models.vectors.model import train_vector
     from perf_assets.registry.vector import register_vector
 
     trained = train_vector(samples, relative_to, seed, settings, progress)
@@ -84,7 +84,7 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
 
     A machine that joined before gets a new head where it has more runs now.
     """
-    from perf_assets.models.vector_join import join
+    from perf_assets.models.vectors.join import join
     from perf_assets.registry.vector import ALIAS, NAME, champion_vector
     from perf_assets.registry.versions import versions
 
@@ -117,7 +117,7 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
 
 def add_machine(samples: "VectorSamples", machine: str, provenance: dict[str, str]) -> Made:
     """Let one machine join the champion; refuses where it cannot."""
-    from perf_assets.models.vector_join import join
+    from perf_assets.models.vectors.join import join
     from perf_assets.registry.vector import champion_vector
 
     return _register(join(champion_vector(), samples, machine), [machine], samples, provenance)
@@ -165,7 +165,7 @@ def evaluate(
     progress: Progress,
 ) -> "Evaluation":
     """Scores of all methods; where the fleet has the four machines of the paper and more, of those alone as well."""
-    from perf_assets.models.vector_evaluation import evaluate_vectors
+    from perf_assets.models.vectors.evaluation import evaluate_vectors
 
     found = evaluate_vectors(samples, relative_to, seeds, settings, None, protocols, progress)
     if not set(PAPER_MACHINES) <= set(samples.machines):
@@ -184,7 +184,7 @@ def mean_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 def state(warehouse: Warehouse, limit_days: int) -> VectorState:
     """How the vector model in use is: its age, and machines that it does not speak of."""
-    from perf_assets.models.vector_head import LEAST_SHOTS
+    from perf_assets.models.vectors.head import LEAST_SHOTS
     from perf_assets.registry.vector import NAME, SPEAKS_OF
     from perf_assets.registry.versions import CHALLENGER, CHAMPION, created_at, tags_of, versions
 

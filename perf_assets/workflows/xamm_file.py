@@ -9,16 +9,16 @@ import pandas as pd
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.xamm_config import AmmReference, XammConfig
-from perf_assets.features.application_tables import SOURCE, TARGET, ApplicationTable, application_table
-from perf_assets.features.benchmark_tables import BenchmarkTable
-from perf_assets.features.pair_amms import AmmSide, PairAmms, pair_amms
+from perf_assets.features.tables.xamm_applications import SOURCE, TARGET, ApplicationTable, application_table
+from perf_assets.features.tables.xamm_benchmarks import BenchmarkTable
+from perf_assets.features.tables.xamm_pairs import AmmSide, PairAmms, pair_amms
+from perf_assets.infra.files import replacing, replacing_folder
 from perf_assets.storage.amm_files import export_amms, read_amms
-from perf_assets.storage.files import replacing, replacing_folder
 
 if TYPE_CHECKING:
-    from perf_assets.features.paired import Floats
-    from perf_assets.models.table_amm import TableEncoder
-    from perf_assets.models.table_source import TableSource
+    from perf_assets.features.samples import Floats
+    from perf_assets.models.xamm_tables.amm import TableEncoder
+    from perf_assets.models.xamm_tables.source import TableSource
 
 AMM_FILE = "amm.json"
 MODEL_FOLDER = "source_model"
@@ -64,7 +64,7 @@ class Answered:
 
 def describe_machines(config: XammConfig, files: Files, say: Say) -> DescribedMachines:
     """Train the encoder, choose its options, and write AMMs with the encoder beside them."""
-    from perf_assets.models.table_amm import fit_table_encoder, possible_options
+    from perf_assets.models.xamm_tables.amm import fit_table_encoder, possible_options
 
     options = possible_options(config.amm_option, config.amm_normalize)
     assert config.machine_data is not None
@@ -111,7 +111,7 @@ def answer(config: XammConfig, files: Files, out: Path | None, say: Say) -> Answ
 
     Predictions are written to `out`; without it, beside the table when its relative times are not known.
     """
-    from perf_assets.models.table_source import TableSource, score_table_source
+    from perf_assets.models.xamm_tables.source import TableSource, score_table_source
 
     assert config.app_test_data is not None
     train: ApplicationTable | None = None
@@ -153,7 +153,7 @@ def _doubts(model: "TableSource", test: ApplicationTable, amms: PairAmms | None)
 
 
 def _fit(config: XammConfig, files: Files, say: Say) -> "tuple[ApplicationTable, TableSource, TableEncoder | None]":
-    from perf_assets.models.table_source import fit_table_source
+    from perf_assets.models.xamm_tables.source import fit_table_source
 
     table = _applications(config, files)
     encoder = _stored_encoder(config)
@@ -169,7 +169,7 @@ def _chosen(
     encoder: "TableEncoder", candidates: "list[TableEncoder]", table: BenchmarkTable, runs: ApplicationTable
 ) -> "tuple[TableEncoder, list[dict[str, object]]]":
     """The encoder whose options have the smallest error on held-out application runs."""
-    from perf_assets.models.table_source import choose_amms
+    from perf_assets.models.xamm_tables.source import choose_amms
 
     described = []
     for candidate in candidates:
@@ -229,7 +229,7 @@ def _pair_amms(
 
 def _stored_encoder(config: XammConfig) -> "TableEncoder | None":
     """The encoder beside a file of AMMs that the configuration names."""
-    from perf_assets.models.table_amm import TableEncoder
+    from perf_assets.models.xamm_tables.amm import TableEncoder
 
     for given in config.amm_pair or ():
         path = encoder_of(given.file)
@@ -240,7 +240,7 @@ def _stored_encoder(config: XammConfig) -> "TableEncoder | None":
 
 def _kept_encoder(folder: Path) -> "TableEncoder | None":
     """The encoder that a source model was stored with."""
-    from perf_assets.models.table_amm import TableEncoder
+    from perf_assets.models.xamm_tables.amm import TableEncoder
 
     path = folder / ENCODER_FILE
     return TableEncoder.load(path) if path.is_file() else None
@@ -254,7 +254,7 @@ def _existing_model(folder: Path) -> Path:
 
 def _check_replaceable(folder: Path) -> None:
     """Refuse to put a model in the place of something else."""
-    from perf_assets.models.table_source import MODEL_FILE
+    from perf_assets.models.xamm_tables.source import MODEL_FILE
 
     is_other = folder.is_dir() and any(folder.iterdir()) and not (folder / MODEL_FILE).is_file()
     if folder.is_file() or is_other:

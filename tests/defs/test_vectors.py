@@ -10,12 +10,12 @@ from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.core.vector_settings import VectorSettings
-from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.vector_checks import check_vector_model
-from perf_assets.defs.vectors import VECTOR
+from perf_assets.defs.vectors.assets import VECTOR
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake

@@ -18,7 +18,9 @@ from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
-from perf_assets.models import adapted, experiments, transfer_matrix
+from perf_assets.models.source import experiments
+from perf_assets.models.target import matrix as transfer_matrix
+from perf_assets.models.target import model as adapted
 from tests.docs.pages import PROJECT, Command
 
 ONCE = ("perf-assets vectors", "perf-assets evaluate")

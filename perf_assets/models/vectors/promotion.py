@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perf_assets.features.paired import Floats
+from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import levelled
-from perf_assets.models.vector_blend import HeldOut
-from perf_assets.models.vector_model import VectorModel
+from perf_assets.models.vectors.blend import HeldOut
+from perf_assets.models.vectors.model import VectorModel
 
 THRESHOLD = 1.05
 """Most that a new model's squared log error may be over the champion's, and over the mean vector's."""

@@ -3,9 +3,10 @@
 import pytest
 
 from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
-from perf_assets.features.pairing import Roles
+from perf_assets.features.tables.paired import Roles
 from perf_assets.features.vectors import VectorSamples, vector_table
-from perf_assets.models import vector_growth, vector_methods
+from perf_assets.models.vectors import growth as vector_growth
+from perf_assets.models.vectors import methods as vector_methods
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())

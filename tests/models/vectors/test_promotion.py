@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perf_assets.features.paired import Floats
+from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vector_blend import HeldOut, VectorBlend
-from perf_assets.models.vector_model import VectorModel
+from perf_assets.models.vectors.blend import HeldOut, VectorBlend
+from perf_assets.models.vectors.model import VectorModel
 from perf_assets.models.vectors.promotion import compare
 
 MACHINES = ("a", "b", "c")

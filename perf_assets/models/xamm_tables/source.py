@@ -1,0 +1,215 @@
+"""Source models from plain tables: TabNet embedding (+) AMM of the source (+) AMM of the target -> XGBoost.
+
+Two of them are trained on one embedding, with and without AMMs, so that a machine without an AMM gets an answer too.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.core.metrics import log_rmse, mape, share_within
+from perf_assets.features.samples import Floats, Mask
+from perf_assets.features.standardise import Scaler
+from perf_assets.features.tables.xamm_applications import APP, SOURCE, TARGET, ApplicationTable
+from perf_assets.features.tables.xamm_pairs import PairAmms
+from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
+from perf_assets.models.common import archive
+from perf_assets.models.common.regressors import Regressor, load_regressor, make_regressor
+from perf_assets.models.xamm_tables.amm import LEAST_ROWS
+
+MODEL_FILE = "table_source.npz"
+WITH_AMM, WITHOUT_AMM = "with_amm", "without_amm"
+_WEIGHTS = "embedding."
+_DOWNSTREAM = "xgboost"
+_LEAST_FOLDS = 3
+_ROW_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Relative times, and which of them were made with AMMs."""
+
+    relative_time: Floats
+    with_amm: Mask
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """Fitted source models that share an embedding."""
+
+    feature_names: tuple[str, ...]
+    scaler: Scaler
+    embedding: Embedding
+    without_amm: Regressor
+    with_amm: Regressor | None
+    encoder_version: str | None
+    """Of the encoder that made the AMMs; None where there is no model with them."""
+    median_log_ratio: float
+    """Of the training rows: what one would say without a model."""
+    applications: tuple[str, ...]
+    """That it was trained on, where the table said."""
+    training_rows: int
+    is_simulated: bool
+
+    def predict(self, table: ApplicationTable, amms: PairAmms | None) -> Predictions:
+        """Relative times; with AMMs where both machines of a row have one, otherwise without."""
+        self.check_amms(amms)
+        embedded = self.embedding.transform(self.scaler.transform(table.features))
+        logs = np.asarray(self.without_amm.predict(embedded), float)
+        is_known = np.zeros(len(embedded), bool) if amms is None else amms.is_known
+        if self.with_amm is not None and amms is not None and is_known.any():
+            logs[is_known] = self.with_amm.predict(np.hstack([embedded, amms.vectors])[is_known])
+        return Predictions(np.exp(logs), is_known)
+
+    def check_amms(self, amms: PairAmms | None) -> None:
+        """Refuse AMMs where the model was trained without any, and those of another encoder."""
+        if amms is not None and self.encoder_version is None:
+            raise BadInputError(
+                "the source model was trained without AMMs: unset src_machine_amm and target_machine_amm, "
+                "or train a model with them"
+            )
+        if amms is not None and amms.encoder_version != self.encoder_version:
+            raise BadInputError(
+                f"the source model was trained with AMMs of encoder {self.encoder_version}, those given are of "
+                f"{amms.encoder_version}: run func train again with them"
+            )
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        for name, trees in ((WITHOUT_AMM, self.without_amm), (WITH_AMM, self.with_amm)):
+            if trees is not None:
+                (folder / name).mkdir(parents=True, exist_ok=True)
+                trees.save(folder / name)
+        description = {
+            "embedding": self.embedding.description(),
+            "feature_names": self.feature_names,
+            "encoder_version": self.encoder_version,
+            "median_log_ratio": self.median_log_ratio,
+            "applications": self.applications,
+            "training_rows": self.training_rows,
+            "is_simulated": self.is_simulated,
+        }
+        weights = {f"{_WEIGHTS}{name}": array for name, array in self.embedding.arrays().items()}
+        archive.save(folder / MODEL_FILE, description, {**self.scaler.arrays(), **weights})
+
+    @classmethod
+    def load(cls, folder: Path) -> "TableSource":
+        """Read what `save` wrote."""
+        stored, arrays = archive.load(folder / MODEL_FILE)
+        weights = {n.removeprefix(_WEIGHTS): array for n, array in arrays.items() if n.startswith(_WEIGHTS)}
+        try:
+            version = stored["encoder_version"]
+            return cls(
+                feature_names=tuple(stored["feature_names"]),
+                scaler=Scaler.from_arrays(arrays),
+                embedding=restore_embedding(stored["embedding"], weights),
+                without_amm=load_regressor(folder / WITHOUT_AMM),
+                with_amm=None if version is None else load_regressor(folder / WITH_AMM),
+                encoder_version=version,
+                median_log_ratio=float(stored["median_log_ratio"]),
+                applications=tuple(stored["applications"]),
+                training_rows=int(stored["training_rows"]),
+                is_simulated=bool(stored["is_simulated"]),
+            )
+        except (KeyError, TypeError, ValueError, RuntimeError, UnreadableFileError):
+            raise UnreadableFileError(
+                f"{folder} is no source model of func train, or a damaged or old one: run func train again"
+            ) from None
+
+
+def fit_table_source(table: ApplicationTable, amms: PairAmms | None, seed: int = 0) -> TableSource:
+    """Train on all rows of a table; without AMMs there is one model only."""
+    if len(table.features) < LEAST_ROWS:
+        raise BadInputError(f"{table.name} has {len(table.features)} rows: training needs {LEAST_ROWS} at least")
+    scaler = Scaler.fit(table.features)
+    target = table.log_relative_time
+    embedding = make_embedding("tabnet", seed).fit(scaler.transform(table.features), target[:, None])
+    embedded = embedding.transform(scaler.transform(table.features))
+    described = None if amms is None else np.hstack([embedded, amms.vectors])
+    return TableSource(
+        feature_names=table.feature_names,
+        scaler=scaler,
+        embedding=embedding,
+        without_amm=make_regressor(_DOWNSTREAM, seed).fit(embedded, target),
+        with_amm=None if described is None else make_regressor(_DOWNSTREAM, seed).fit(described, target),
+        encoder_version=None if amms is None else amms.encoder_version,
+        median_log_ratio=float(np.median(target)),
+        applications=tuple(table.applications),
+        training_rows=len(target),
+        is_simulated=table.is_simulated,
+    )
+
+
+def score_table_source(
+    model: TableSource,
+    test: ApplicationTable,
+    amms: PairAmms | None,
+    train: ApplicationTable | None,
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """Scores of the model beside baselines, all on the same rows.
+
+    `source_model` uses AMMs where there are some; `without_amm` is then its other half. `median_ratio` says the same of
+    every row; `raw_xgboost` are trees on the features themselves, without embedding and without machines, where there
+    are training rows to fit them on.
+    """
+    true = np.exp(test.log_relative_time)
+    answers = model.predict(test, amms)
+    predicted = {"source_model": answers.relative_time}
+    if answers.with_amm.any():
+        predicted[WITHOUT_AMM] = model.predict(test, None).relative_time
+    predicted["median_ratio"] = np.full_like(true, np.exp(model.median_log_ratio))
+    if train is not None:
+        scaler = Scaler.fit(train.features)
+        trees = make_regressor(_DOWNSTREAM, seed).fit(scaler.transform(train.features), train.log_relative_time)
+        predicted["raw_xgboost"] = np.exp(trees.predict(scaler.transform(test.features)))
+    return {
+        name: {
+            "mape": mape(true, values),
+            "log_rmse": log_rmse(true, values),
+            "within_10": share_within(true, values, 0.10),
+            "within_25": share_within(true, values, 0.25),
+        }
+        for name, values in predicted.items()
+    }
+
+
+def choose_amms(table: ApplicationTable, candidates: Sequence[PairAmms], seed: int = 0) -> tuple[int, list[float]]:
+    """Position of the AMMs with the smallest log error on runs that are held out, and the error of each.
+
+    Machines are held out in turn where the table names three, else applications, else parts of the rows. Trees are
+    fitted to the features and the AMMs; the embedding has no part in it.
+    """
+    folds = list(_folds(table, seed))
+    errors = np.empty((len(folds), len(candidates)))
+    for position, held_out in enumerate(folds):
+        train, truth = table.without(held_out), table.log_relative_time[held_out]
+        scaler = Scaler.fit(train.features)
+        seen, asked = scaler.transform(train.features), scaler.transform(table.features[held_out])
+        for column, amms in enumerate(candidates):
+            trees = make_regressor(_DOWNSTREAM, seed)
+            trees = trees.fit(np.hstack([seen, amms.without(held_out).vectors]), train.log_relative_time)
+            wrong = trees.predict(np.hstack([asked, amms.vectors[held_out]])) - truth
+            errors[position, column] = np.sqrt(np.mean(wrong**2))
+    means = errors.mean(axis=0)
+    return int(np.argmin(means)), means.tolist()
+
+
+def _folds(table: ApplicationTable, seed: int) -> Iterator[Mask]:
+    """Rows that are held out together; enough rows are left to learn from."""
+    labels = table.labels
+    if SOURCE in labels and TARGET in labels:
+        machines = sorted({*labels[SOURCE].tolist(), *labels[TARGET].tolist()})
+        masks = [(labels[SOURCE] == name) | (labels[TARGET] == name) for name in machines]
+        usable = [mask for mask in masks if (~mask).sum() >= LEAST_ROWS and mask.any()]
+        if len(machines) >= _LEAST_FOLDS and usable:
+            yield from usable
+            return
+    if len(table.applications) >= _LEAST_FOLDS:
+        yield from (labels[APP] == name for name in table.applications)
+        return
+    parts = np.random.default_rng(seed).permutation(len(table.features)) % _ROW_FOLDS
+    yield from (parts == part for part in range(_ROW_FOLDS))
