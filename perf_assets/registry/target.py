@@ -1,17 +1,19 @@
 """Registration of target models: `perf-target-<machine>`, aliases `champion` and `challenger`."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from mlflow.entities import Metric
 
 from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import RegistryError, UnknownError
 from perf_assets.core.metrics import mape
 from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
-from perf_assets.registry.store import Candidate, Version, register
+from perf_assets.registry.store import Candidate, Version, open_store, register
 from perf_assets.registry.tables.target import example_questions
 from perf_assets.registry.tables.target_inputs import signature
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
@@ -103,6 +105,37 @@ def comparable_metrics(adapted: AdaptedTarget) -> dict[str, float]:
     if view.interval is not None:
         metrics["coverage_90"] = float((np.abs(own - true) <= view.interval.half_width).mean())
     return metrics
+
+
+def log_learning_curve(machine: str, rows: pd.DataFrame) -> None:
+    """Log rows of `eval_transfer__scores` with the newest version's run, a step per number of shots: MLflow draws them.
+
+    `curve_mape` is what would be registered, beside `curve_mape_target_only` (the best at each number of shots) and
+    `curve_mape_unchanged`: medians over seeds, of the view with the most rows. A version gets its curve once.
+    """
+    client, name = open_store(), registered_name(machine)
+    found = client.search_model_versions(f"name = '{name}'")
+    if rows.empty or not found:
+        return
+    run_id = str(max(found, key=lambda version: int(version.version)).run_id)
+    if "curve_mape" in client.get_run(run_id).data.metrics:
+        return
+    here = rows[rows["target"] == rows["target"].mode()[0]]
+    medians = here.pivot_table(index="shots", columns="method", values="mape_ratio", aggfunc="median")
+    alone = [column for column in medians if str(column).startswith("target_")]
+    curves = {
+        "curve_mape": medians.get("product"),
+        "curve_mape_target_only": medians[alone].min(axis=1) if alone else None,
+        "curve_mape_unchanged": medians.get("source_unchanged"),
+    }
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    metrics = [
+        Metric(label, float(value), now, int(shots))
+        for label, curve in curves.items()
+        if curve is not None
+        for shots, value in curve.dropna().items()
+    ]
+    client.log_batch(run_id, metrics)
 
 
 def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:

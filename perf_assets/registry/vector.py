@@ -28,6 +28,8 @@ def register_vector(trained: TrainedVector, samples: VectorSamples, provenance: 
         for name, value in row.items()
         if name != "new"
     }
+    # Names that models share, so that their pages can be compared.
+    metrics |= {name: metrics[f"new configuration {name}"] for name in ("mape", "same_order")}
     return _register(trained.model, samples, metrics, provenance, {"held_out": trained.scores})
 
 

@@ -15,7 +15,7 @@ from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.store import EXPERIMENT, open_store
 from perf_assets.registry.tables.runs import questions
 from perf_assets.registry.tables.target import answer, example_questions, usual_features
-from perf_assets.registry.target import champion_of, made_of, register_target, registered_name
+from perf_assets.registry.target import champion_of, log_learning_curve, made_of, register_target, registered_name
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, registered, versions
 
 
@@ -40,6 +40,19 @@ def test_the_loaded_model_says_what_the_fitted_one_does(
     stored = open_store().get_model_version(registered_name("elm"), str(version.version))
     assert stored.description == "# A card"
     assert "Adapted to the machine's own runs" in open_store().get_registered_model(registered_name("elm")).description
+    methods = {"product": 0.1, "target_gp": 0.3, "target_ridge": 0.4, "source_unchanged": 0.5}
+    curve = pd.DataFrame(
+        [
+            {"target": "elm", "shots": shots, "seed": seed, "method": method, "mape_ratio": error / (1 + shots)}
+            for shots in (0, 5)
+            for seed in (0, 1)
+            for method, error in methods.items()
+        ]
+    )
+    for _ in range(2):
+        log_learning_curve("elm", curve)
+    drawn = open_store().get_metric_history(version.run_id, "curve_mape_target_only")
+    assert [(point.step, point.value) for point in drawn] == [(0, pytest.approx(0.3)), (5, pytest.approx(0.05))]
     experiment = open_store().get_experiment_by_name(EXPERIMENT)
     assert experiment is not None
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"

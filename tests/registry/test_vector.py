@@ -11,9 +11,10 @@ from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.fleet.vectors import fleet_vectors
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.model import train_vector
+from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.vector import SIGNATURE, example_questions
 from perf_assets.registry.vector import NAME, register_vector
-from perf_assets.registry.versions import load, promote, versions
+from perf_assets.registry.versions import load, promote, registered, versions
 from tests.features.fleet_tables import fleet_tables, vector_rows
 
 
@@ -37,6 +38,9 @@ def test_it_is_registered_and_answers(samples: VectorSamples, tmp_path: Path, mo
     register_vector(train_vector(samples, "max", 0, settings), samples, {"manifests_digest": "abc"})
     assert versions(NAME) == {"challenger": 1}
     promote(NAME, 1)
+    (listed,) = registered(NAME)
+    assert {"mape", "same_order"} <= set(listed.metrics)
+    assert "- machines: " in open_store().get_model_version(NAME, "1").description
     served = load(NAME, "champion")
     assert served.metadata.signature == SIGNATURE
     asked = example_questions(samples, 2)

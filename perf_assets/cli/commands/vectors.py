@@ -60,7 +60,7 @@ def _report(scores: list[dict[str, object]], as_json: bool) -> None:
     if scores:
         columns = ["protocol", "method", *_SHOWN.values()]
         rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SHOWN)] for r in scores]
-        print_table("held-out configurations (sample) and applications (app)", columns, rows)
+        print_table("held-out configurations (sample; paper: its four machines) and applications (app)", columns, rows)
         say(f"page: {Lake.default().reports}/vectors.html")
     say(f"{alias}: {reason}")
     click.echo(f"models:/{NAME}@{alias}  (version {version})")

@@ -133,6 +133,7 @@ def score_machine(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.models.target.matrix import learning_curve
+    from perf_assets.registry.target import log_learning_curve
 
     machine = context.partition_key
     try:
@@ -145,6 +146,7 @@ def score_machine(
         return
     rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
     path = store(lake.lake(), lake.warehouse(), TRANSFER_SCORES, rows, machine)
+    log_learning_curve(machine, rows)
     table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
     yield dg.MaterializeResult(
         metadata={

@@ -55,15 +55,17 @@ def shown_app(vectors: pd.DataFrame) -> str:
 def application_vector(vectors: pd.DataFrame, entries: pd.DataFrame, app: str) -> pd.DataFrame:
     """Medians of an application's relative times by machine, as measured and as predicted for unseen configurations.
 
+    Both are of the same held-out samples; where none of the application was held out, all its vectors are measured.
     Columns: origin (`measured`, or a method), target_machine, relative_time, and the tenth and the ninetieth percentile
     of what is measured.
     """
-    measured = vectors[vectors["app"] == app].groupby("target_machine")["relative_time"]
+    asked = drawn_entries(entries)
+    asked = asked[(asked["protocol"] == "sample") & (asked["app"] == app)]
+    known = vectors[vectors["app"] == app] if asked.empty else asked[asked["method"] == asked["method"].iloc[0]]
+    measured = known.groupby("target_machine")["relative_time"]
     low, middle, high = (measured.quantile(share) for share in (0.1, 0.5, 0.9))
     rows = pd.DataFrame({"relative_time": middle, "lower_relative_time": low, "upper_relative_time": high})
     parts = [rows.assign(origin=MEASURED).reset_index()]
-    asked = drawn_entries(entries)
-    asked = asked[(asked["protocol"] == "sample") & (asked["app"] == app)]
     for method, here in asked.groupby("method", sort=False):
         medians = here.groupby("target_machine")["predicted_relative_time"].median().rename("relative_time")
         parts.append(medians.reset_index().assign(origin=NAMES.get(str(method), str(method))))

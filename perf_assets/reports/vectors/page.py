@@ -139,8 +139,8 @@ def _application(vectors: pd.DataFrame, entries: pd.DataFrame) -> Chart:
     )
     return chart(
         "vectors-one-application",
-        f"Figure 3 of Nichols et al.: the vector of {app}, measured (median, 10 to 90%) and predicted for unseen "
-        "configurations (median).",
+        f"Figure 3 of Nichols et al.: the vector of {app}, measured (median, 10 to 90%) and predicted (median), "
+        "both of the same unseen configurations.",
         f"Bars by machine, measured and by method. Measured medians: {medians}.",
         partial(vector_figures.vector_of_application, vectors, entries, app),
         found,

@@ -41,7 +41,7 @@ def test_the_document_has_both_protocols_and_all_scores(files: list[str], tmp_pa
     assert found["protocols"]["sample"]["xgboost"]["r2"] > found["protocols"]["sample"]["majority"]["r2"]
     assert sorted(found["majority_order"]) == ["a", "b", "c", "d", "e"]
     assert found["configurations"] == 36
-    assert len(list(figures.glob("*.png"))) == 4
+    assert len(list(figures.glob("*.png"))) == 6
 
 
 def test_the_table_is_for_people(files: list[str]) -> None:
