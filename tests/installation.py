@@ -114,18 +114,17 @@ def run_script(
 def _run(
     script: Path | None, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, seconds: float
 ) -> "subprocess.CompletedProcess[str]":
+    words = [str(argument) for argument in arguments]
     asked = {
         "script": None if script is None else str(script),
-        "arguments": [str(argument) for argument in arguments],
+        "arguments": words,
         "environment": dict(environment),
         "folder": str(folder),
         "seconds": seconds,
     }
     done = _command_server().ask(asked)
     assert done["code"] is not None, f"{arguments} took more than {seconds:.0f} s: {done['errors'][-2000:]}"
-    return subprocess.CompletedProcess(
-        [str(script or PROGRAM), *asked["arguments"]], done["code"], done["output"], done["errors"]
-    )
+    return subprocess.CompletedProcess([str(script or PROGRAM), *words], done["code"], done["output"], done["errors"])
 
 
 def install(root: Path) -> Installation:
