@@ -35,7 +35,7 @@ from tests.installation import Installation, bundles_of, land_bundles
 from tests.reports.site_checks import check_site
 from tests.trained_site import MACHINES, copy_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("training")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("training")]
 TARGET = "dane"
 FLEET = (*MACHINES, TARGET)
 
