@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from perf_assets.core.tables import RUNS
+from perf_assets.core.tables.landing import RUNS
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.storage.lake import Lake

@@ -5,7 +5,8 @@ import sys
 from functools import partial
 
 from perf_assets.cli.main import main
-from perf_assets.models import attention, source_training
+from perf_assets.models.source import attention
+from perf_assets.models.source import training as source_training
 
 if __name__ == "__main__":
     attention.AttentionSettings = partial(attention.AttentionSettings, steps=60, members=1)
