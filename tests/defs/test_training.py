@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -22,6 +23,7 @@ from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
+from perf_assets.models.source import attention
 from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
@@ -34,7 +36,7 @@ from tests.installation import Installation, bundles_of, land_bundles
 from tests.reports.site_checks import check_site
 from tests.trained_site import MACHINES, copy_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("training")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("training")]
 TARGET = "dane"
 FLEET = (*MACHINES, TARGET)
 
@@ -56,6 +58,7 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.setattr(transfer_matrix, "SHOTS", (0, 5))
+        patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
         land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
         instance.add_dynamic_partitions("machines", [TARGET])
         run(instance, lake, "ingest_machine", (TARGET,))

@@ -31,7 +31,7 @@ NAME = "perf-relative-vector"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     copy_lake(trained_once.lake.root, lake.root)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
-from perf_assets.models.source import experiments
+from perf_assets.models.source import attention, experiments
 from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.models.target import model as adapted
 from tests.docs.pages import PROJECT, Command
@@ -32,6 +33,7 @@ _PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 def with_little_work(patch: pytest.MonkeyPatch) -> None:
     """Let the commands that compare all methods compare some, once: they take minutes to hours otherwise."""
     patch.setattr(transfer_matrix, "SHOTS", (0, 5))
+    patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
     some = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
     patch.setattr(experiments, "EXPERIMENTS", {"loao": some, "lomo": some})
     patch.setattr(experiments, "_PICTURED", ("raw",))

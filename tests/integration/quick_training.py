@@ -1,11 +1,14 @@
-"""`perf-assets train` with two methods instead of all: for tests of what follows from trained models."""
+"""`perf-assets train` with two methods instead of all and a short training of the attention."""
 
 import os
 import sys
+from functools import partial
 
 from perf_assets.cli.main import main
+from perf_assets.models.source import attention
 
 if __name__ == "__main__":
+    attention.AttentionSettings = partial(attention.AttentionSettings, steps=60, members=1)
     methods = ("raw_xgboost", "raw_amm_xgboost")
     os.environ["PERF_ASSETS_THREADS"] = "1"  # the other core has other tests
     sys.argv = ["perf-assets", "train", *(word for name in methods for word in ("--method", name)), "--json"]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.joining import Joined
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1500), pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("live")]
 
 
 def test_a_new_machine_gets_its_champion_by_itself(joined: Joined) -> None:

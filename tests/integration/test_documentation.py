@@ -17,7 +17,7 @@ from tests.docs.pages import Command, commands, pages
 from tests.docs.running import Documented, with_little_work
 from tests.installation import Installation, bundles_of, install
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("documentation")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("documentation")]
 BENCHMARKED = "icelake-8375c"
 
 

@@ -19,7 +19,7 @@ from perf_assets.storage.results import stored
 from tests.infra.tasks import write_profile
 from tests.installation import PROJECT, Installation
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("profiles")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("profiles")]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.browser import chromium
 from tests.installation import Up, wait_for
 from tests.integration.joining import MACHINE, Joined
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("live")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 GROUPS = ("landing", "raw", "core", "machines", "sources", "targets", "evaluation", "reports")
