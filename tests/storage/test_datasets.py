@@ -54,7 +54,7 @@ def test_rows_of_several_tables_are_put_together_and_count_once(lake: Lake) -> N
 def test_two_targets_in_one_dataset_are_refused(lake: Lake) -> None:
     land_table(lake, runs(5, 1), "quartz", "seconds", dataset="d")
     land_table(lake, runs(6, 2), "quartz", "bytes", dataset="d")
-    with pytest.raises(BadInputError, match="its bundles predict different columns, .*seconds .*land them again"):
+    with pytest.raises(BadInputError, match=r"its bundles predict different columns, .*seconds .*land them again"):
         assembled(ingest(lake), "d")
 
 
