@@ -1,8 +1,8 @@
 """A model adapted to a dataset from other datasets: ModelX for tables with features and a target of their own.
 
 All rows of the dataset are shots. Of very many, some are, and the others are one more source that has all features.
-What predicts is the average over the uses of the sources (`transfer.py`), or a model of the rows alone where that is
-better on rows that were left out by more than a standard error.
+What predicts is the average over the uses of the sources (`transfer.py`), or the best model of the rows alone where the
+average is worse than that on rows that were left out, by more than a new model may be.
 """
 
 import json
@@ -25,6 +25,7 @@ from perf_assets.models import archive
 from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
 from perf_assets.models.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.conformal import Interval, cross_conformal
+from perf_assets.models.judgement import THRESHOLD
 from perf_assets.models.severity import transfer_severity
 from perf_assets.models.small_models import FIT_SMALL, SmallModel, restore
 from perf_assets.models.source_net import SourceSettings
@@ -327,10 +328,8 @@ class _Scored:
 
     @cached_property
     def chosen(self) -> str:
-        """The product, or the model of the shots alone where that is better by more than a standard error."""
-        best = self.baseline
-        gain = (self.held_out[PRODUCT] - self.true) ** 2 - (self.held_out[best] - self.true) ** 2
-        return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)) else PRODUCT
+        """The product, or the best model of the shots alone where the product would not be promoted beside it."""
+        return PRODUCT if self._error(PRODUCT) <= THRESHOLD * self._error(self.baseline) else self.baseline
 
     def scores(self, *, is_log: bool) -> tuple[MethodScore, ...]:
         """All methods, best first."""
