@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.registry.versions import load, promote
+from perf_assets.registry.versions import load, promote, versions
 from perf_assets.serving.guard import Guard
 from perf_assets.serving.http import Limits, create_app
 from perf_assets.serving.predictor import Predictor
@@ -55,7 +55,7 @@ def test_any_registered_model_takes_a_table(client: TestClient) -> None:
         answer = client.post(f"/predict/{name}", json={"rows": rows})
         assert answer.status_code == 200, answer.text
         found, expected = answer.json(), served.predict(example)
-        assert (found["model"], found["version"]) == (name, 1)
+        assert (found["model"], found["version"]) == (name, versions(name)[alias])
         seconds = [row["predicted_seconds"] for row in found["answers"]]
         assert seconds == pytest.approx(expected["predicted_seconds"].tolist(), rel=1e-9)
     unknown = client.post("/predict/nobody", json={"rows": [{"a": 1}]})
