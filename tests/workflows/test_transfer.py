@@ -1,6 +1,7 @@
 """Models of datasets: fitted, stored, asked, judged."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,13 @@ from perf_assets.storage.lake import Lake
 from perf_assets.workflows.transfer import PlainTable, adapt_tables, adapt_unpaired, transfer_inputs
 from perf_assets.workflows.transfer_report import task_of
 from tests.workflows.little_datasets import OTHER_NAMES, ingest, land_table, land_three, runs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERF_ASSETS_THREADS", "1")
+        yield
 
 
 @pytest.fixture(scope="module")
