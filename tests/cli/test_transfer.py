@@ -113,3 +113,30 @@ def test_levels_are_numbers(tmp_path: Path) -> None:
 
     pd.DataFrame({"use": ["Low (3)", "High (8)"], "x": [1, 2]}).to_csv(tmp_path / "t.csv", index=False)
     assert read_table(tmp_path / "t.csv")["use"].tolist() == [3.0, 8.0]
+
+
+def test_a_model_of_two_tables_is_registered_and_asked(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    done = run("transfer", files, "--register", "mine", "--json")
+    assert done.exit_code == 0, done.output
+    made = json.loads(done.stdout)
+    assert (made["name"], made["version"], made["rows"]) == ("mine", 1, 120)
+    asked = CliRunner().invoke(cli, ["predict", "--model", "mine", str(files[1]), "--json"])
+    assert asked.exit_code == 0, asked.output
+    assert len(json.loads(asked.stdout)["answers"]) == 120
+    for options, line in {
+        ("--register", "perf-mine"): "begin with perf- are made by the platform",
+        ("--register", "A b"): "dataset name 'A b' is not allowed",
+        ("--register", "mine", "--shots", "5"): "leave out --shots",
+        (): "--shots is missing",
+    }.items():
+        refused = run("transfer", files, *options)
+        assert isinstance(refused.exception, BadInputError)
+        assert line in str(refused.exception)
+    both = CliRunner().invoke(cli, ["predict", "--model", "mine", "--from", "a", str(files[1])])
+    assert "--model takes one TABLE and no --from" in str(both.exception)
+    neither = CliRunner().invoke(cli, ["predict", str(files[1])])
+    assert "say --from and --to, or --model NAME and a TABLE" in str(neither.exception)

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.registry.versions import promote
+from perf_assets.registry.versions import load, promote, versions
 from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.http.guard import Guard
 from perf_assets.serving.predictor import Predictor
@@ -49,13 +49,37 @@ def test_it_answers_as_the_predictor_does(client: TestClient, predictor: Predict
     assert (zero_shot["model"], zero_shot["is_with_amm"]) == ("perf-source", True)
 
 
+def test_any_registered_model_takes_a_table(client: TestClient) -> None:
+    for name, alias in ((NAME, "champion"), ("perf-source", "with-amm")):
+        served = load(name, alias)
+        example = served.input_example
+        rows = json.loads(example.to_json(orient="records", double_precision=15))
+        answer = client.post(f"/predict/{name}", json={"rows": rows})
+        assert answer.status_code == 200, answer.text
+        found, expected = answer.json(), served.predict(example)
+        assert (found["model"], found["version"]) == (name, versions(name)[alias])
+        seconds = [row["predicted_seconds"] for row in found["answers"]]
+        assert seconds == pytest.approx(expected["predicted_seconds"].tolist(), rel=1e-9)
+    unknown = client.post("/predict/nobody", json={"rows": [{"a": 1}]})
+    assert unknown.status_code == 404
+    assert "no model nobody is registered" in unknown.json()["error"]
+    lacking = client.post("/predict/perf-source", json={"rows": [{"app": "a"}]})
+    assert lacking.status_code == 422
+    assert "the table lacks the column target_machine: perf-source needs target_machine" in lacking.json()["error"]
+    wrong = client.post("/predict/perf-source", json={"rows": [{**rows[0], "ranks": "two"}]})
+    assert "column ranks must hold a whole number: row 0 has 'two'" in wrong.json()["error"]
+    many = client.post("/predict/perf-source", json={"rows": rows * 100})
+    assert many.status_code == 413
+
+
 def test_machines_models_health_and_the_page(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok", "champions": 1}
     machines = {row["machine"]: row for row in client.get("/machines").json()["machines"]}
     assert machines[MACHINE]["champion_version"] == 1
     assert {row["name"] for row in client.get("/models").json()["models"]} == {NAME, "perf-source"}
     description = client.get("/openapi.json").json()
-    assert set(description["paths"]) == {"/predict", "/observe", "/machines", "/models", "/health"}
+    paths = {"/predict", "/predict/{model}", "/observe", "/machines", "/models", "/health"}
+    assert set(description["paths"]) == paths
     page = client.get("/docs").text
     assert "POST" in page
     assert "src=" not in page, "it works without network"

@@ -1,8 +1,8 @@
 """A model adapted to a dataset from other datasets: ModelX for tables with features and a target of their own.
 
 All rows of the dataset are shots. Of very many, some are, and the others are one more source that has all features.
-What predicts is the average over the uses of the sources (`transfer.py`), or a model of the rows alone where that is
-better on rows that were left out by more than a standard error.
+What predicts is the average over the uses of the sources (`transfer.py`), or the best model of the rows alone where the
+average is worse than that on rows that were left out, by more than a new model may be.
 """
 
 import json
@@ -25,10 +25,19 @@ from perf_assets.models.common import archive
 from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.severity import transfer_severity
 from perf_assets.models.common.small_models import FIT_SMALL, SmallModel, restore
+from perf_assets.models.target.promotion import THRESHOLD
 from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
 from perf_assets.models.transfer.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, target_baselines
-from perf_assets.models.transfer.model import LEAST_SHOTS, Candidate, Predict, TargetModel, fit_product, held_out_shots
+from perf_assets.models.transfer.model import (
+    LEAST_SHOTS,
+    Candidate,
+    Predict,
+    TargetFeatures,
+    TargetModel,
+    fit_product,
+    held_out_shots,
+)
 from perf_assets.models.transfer.source_net import SourceSettings
 from perf_assets.models.transfer.task import TransferTask
 
@@ -251,17 +260,20 @@ def adapt_transfer(
     hard = transfer_severity(others, shots) if len(further) else product.severity
     scored = _Scored.of(table, shots, product.model, seed) if len(shots) >= chosen_settings.least_judged else None
     names = [target.names[row] for row in shots]
-    alone, interval = None, product.interval
+    model, alone, interval = product.model, None, product.interval
     if scored is not None and scored.chosen != PRODUCT:
-        method = scored.chosen.removeprefix(TARGET_ONLY)
-        alone = RowsAlone.fit(method, table.counters[shots], table.target[shots], table, seed)
+        if scored.chosen == TARGET_CHOICE:
+            model = _without_sources(model, table.target[shots])
+        else:
+            method = scored.chosen.removeprefix(TARGET_ONLY)
+            alone = RowsAlone.fit(method, table.counters[shots], table.target[shots], table, seed)
         widening = hard.rescaled if hard else 1.0
         interval = cross_conformal(scored.held_out[scored.chosen], table.target[shots], widening)
     return AdaptedTransfer(
         dataset=table.name,
         target_column=target.target_column,
         sources=tuple(source.name for source in sources),
-        model=product.model,
+        model=model,
         chosen=scored.chosen if scored else PRODUCT,
         alone=alone,
         interval=interval,
@@ -273,6 +285,13 @@ def adapt_transfer(
         held_out_alone=scored.by_name(names, scored.baseline) if scored else {},
         examples=target.examples[:_EXAMPLES],
     )
+
+
+def _without_sources(model: TargetModel, target: Floats) -> TargetModel:
+    """The Gaussian process of the shots alone."""
+    rows = Inputs(model.process.rows.spaces[:1], np.empty((len(target), 0)))
+    features = TargetFeatures(model.features.scaler, ())
+    return replace(model, process=AveragedGp.fit(rows, target), features=features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,14 +328,8 @@ class _Scored:
 
     @cached_property
     def chosen(self) -> str:
-        """The product, or a model of the shots alone that is better by more than a standard error.
-
-        The Gaussian process of the shots alone is part of the product.
-        """
-        names = [name for name in self.held_out if name.startswith(TARGET_ONLY) and name != TARGET_CHOICE]
-        best = min(names, key=self._error)
-        gain = (self.held_out[PRODUCT] - self.true) ** 2 - (self.held_out[best] - self.true) ** 2
-        return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)) else PRODUCT
+        """The product, or the best model of the shots alone where the product would not be promoted beside it."""
+        return PRODUCT if self._error(PRODUCT) <= THRESHOLD * self._error(self.baseline) else self.baseline
 
     def scores(self, *, is_log: bool) -> tuple[MethodScore, ...]:
         """All methods, best first."""
