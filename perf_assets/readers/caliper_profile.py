@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from perf_assets.core.measurements import MetricTotal, Profile, Region
-from perf_assets.core.shown_text import printable
+from perf_assets.core.text import printable
 from perf_assets.readers import caliper
 from perf_assets.readers.caliper import Attribute, Row, read_whole, units_per_second
+from perf_assets.readers.files import SourceFile, unreadable
 from perf_assets.readers.metric_names import NO_UNIT
-from perf_assets.readers.source import SourceFile, unreadable
 
 TIME, COMMUNICATION_SHARE = "time", "mpi share"
 """Metrics: seconds in all regions, and the share of them that was spent in calls of MPI."""

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from perf_assets.core.measurements import MetricTotal, Profile
-from perf_assets.core.shown_text import printable
+from perf_assets.core.text import printable
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json_text
-from perf_assets.readers.source import SourceFile, read_text, unreadable
 
 ENERGY = "energy (J)"
 _MAX_BYTES = 512 * 2**20

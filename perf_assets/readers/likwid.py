@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number
 from perf_assets.readers.metric_names import NO_UNIT
-from perf_assets.readers.source import SourceFile, read_text, unreadable
 
 _MAX_BYTES = 16 * 2**20
 _TITLE = re.compile(r"(?:Region:?\s+(?P<region>.+?),\s*)?Group:?\s+(?P<number>\d+)(?::.*)?")

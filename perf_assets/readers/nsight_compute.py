@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from perf_assets.core.measurements import Profile
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.metric_names import NO_UNIT, total_of
-from perf_assets.readers.source import SourceFile, read_text, unreadable
 
 _MAX_BYTES = 128 * 2**20
 _MAX_METRICS = 10_000

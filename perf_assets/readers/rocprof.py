@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number
 from perf_assets.readers.metric_names import NO_UNIT, total_of
-from perf_assets.readers.source import SourceFile, read_text, unreadable
 
 KERNEL_TIME, KERNELS = "kernel_ns", "kernels"
 _MAX_BYTES = 128 * 2**20

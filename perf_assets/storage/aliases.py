@@ -11,12 +11,12 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.locks import exclusive
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.manifest import check_application
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.core.yaml_text import parse_yaml
-from perf_assets.storage.files import write_bytes
+from perf_assets.infra.files import write_bytes
+from perf_assets.infra.locks import exclusive
 from perf_assets.storage.lake import Lake
 
 ALIASES_NAME = "aliases.yaml"

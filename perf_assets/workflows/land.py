@@ -13,13 +13,12 @@ from pydantic import ValidationError
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.manifest import MANIFEST_NAME, MAX_ARGS, BundleFacts, check_relative_path, parse_manifest
 from perf_assets.core.measurements import Profile, Reading
-from perf_assets.core.shown_text import printable
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem, printable
 from perf_assets.readers.bundle import has_target
 from perf_assets.readers.caliper import read_stream
-from perf_assets.readers.detect import Kind
+from perf_assets.readers.files import SourceFile, scan, system_errors
+from perf_assets.readers.formats import Kind
 from perf_assets.readers.read import PROFILE_KINDS, RAJAPERF_KINDS, kind_of_file, read_files
-from perf_assets.readers.source import SourceFile, scan, system_errors
 from perf_assets.storage.aliases import Aliases
 from perf_assets.storage.lake import LandedBundle
 from perf_assets.storage.landing import plain_files, verified_manifest

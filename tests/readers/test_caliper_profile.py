@@ -9,8 +9,8 @@ import pytest
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import Profile
 from perf_assets.readers.caliper_profile import read_application
+from perf_assets.readers.files import load
 from perf_assets.readers.read import read
-from perf_assets.readers.source import load
 from tests.peers import caliper_files, thicket_regions
 
 SECONDS = {27: 47.231215, 64: 55.109814, 125: 56.218986}

@@ -8,11 +8,11 @@ import pytest
 from mlflow import MlflowClient
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.adapted import adapt
+from perf_assets.features.samples import PairedSamples
+from perf_assets.models.target.model import adapt
 from perf_assets.registry.store import open_store
+from perf_assets.registry.tables.target import example_questions
 from perf_assets.registry.target import register_target
-from perf_assets.registry.target_questions import example_questions
 from perf_assets.registry.versions import all_pages, fitted_folder
 
 _ALONE = """

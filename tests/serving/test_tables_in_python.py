@@ -8,12 +8,12 @@ import pytest
 
 from perf_assets.api import OpenLake, open_lake
 from perf_assets.core.errors import BadInputError, UnknownError
-from perf_assets.features.derivations import deriving
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import copying, land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 
 
