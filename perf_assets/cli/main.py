@@ -14,6 +14,8 @@ from perf_assets.core.errors import BadInputError
 _COMMANDS = {
     "demo": "Simulate a fleet and run the whole pipeline on it.",
     "up": "Start the Dagster and MLflow pages; stop them with Ctrl-C.",
+    "probe": "Write the data sheet of a machine by looking at it.",
+    "measure": "Measure a command, and leave a bundle that lands as it is.",
     "land": "Put measurements into the landing zone.",
     "ingest": "Read what landed into the record and the warehouse.",
     "train": "Describe all machines, train the source models and register them.",

@@ -6,6 +6,7 @@ What the program or ncu itself printed before is passed over.
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,7 @@ from perf_assets.readers.metric_names import NO_UNIT, total_of
 _MAX_BYTES = 128 * 2**20
 _MAX_METRICS = 10_000
 HEADER = re.compile(r'^"ID","Process ID"[^\n]*"Kernel Name"', re.MULTILINE)
+_LONG = ("Process ID", "Metric Name", "Metric Unit", "Metric Value")
 _ADDED_FACTS = {"launch__grid_size": "launch__grid_size.sum", "launch__thread_count": "launch__thread_count.sum"}
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
@@ -33,9 +35,15 @@ def read_report(run: str, source: SourceFile) -> Profile:
     start = HEADER.search(text)
     if start is None:
         raise unreadable(source, "has no header of ncu --csv")
-    rows = csv.reader(io.StringIO(text[start.start() :]))
-    header = next(rows)
+    try:
+        header, *rows = csv.reader(io.StringIO(text[start.start() :]))
+    except csv.Error as error:
+        raise unreadable(source, f"is no CSV ({error}): copy it again") from None
     table = [row for row in rows if row and not row[0].startswith("==")]
+    needed = _LONG if "Metric Name" in header else ("Process ID",)
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise unreadable(source, f"has no column {missing[0]!r}: copy it again")
     if any(len(row) < len(header) for row in table):
         raise unreadable(source, "is cut off in its last line: copy it again")
     cells = _long(header, table) if "Metric Name" in header else _wide(header, table)
@@ -68,9 +76,6 @@ def _long(header: Sequence[str], table: Sequence[Sequence[str]]) -> Iterator[_Ce
             yield row[process], _ADDED_FACTS.get(row[name], row[name]), row[unit], row[value]
 
 
-_LONG = ("Process ID", "Metric Name", "Metric Unit", "Metric Value")
-
-
 def _wide(header: Sequence[str], table: Sequence[Sequence[str]]) -> Iterator[_Cell]:
     """The line below the header has the units."""
     wanted = [position for position, name in enumerate(header) if _is_added(name)]
@@ -87,7 +92,7 @@ def _value(source: SourceFile, name: str, text: str) -> float | None:
     bare = text.strip()
     if _THOUSANDS.fullmatch(bare):
         bare = bare.replace(",", "")
-    if _NUMBER.fullmatch(bare):
+    if _NUMBER.fullmatch(bare) and math.isfinite(float(bare)):
         return float(bare)
     if bare in ("", "n/a", "nan"):
         return None

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from perf_assets.core.measurements import MetricTotal, Profile
 from perf_assets.readers.files import SourceFile, read_text, unreadable
@@ -79,7 +80,14 @@ def _direction(row: Mapping[str, str]) -> str:
 
 def _rows(source: SourceFile, needed: Sequence[str]) -> Iterator[dict[str, str]]:
     reader = csv.reader(io.StringIO(read_text(source, _MAX_BYTES)))
-    header = next(reader, [])
+    try:
+        yield from _checked_rows(source, reader, needed)
+    except csv.Error as error:
+        raise unreadable(source, f"is no CSV ({error}): copy it again") from None
+
+
+def _checked_rows(source: SourceFile, reader: Any, needed: Sequence[str]) -> Iterator[dict[str, str]]:
+    header: list[str] = next(reader, [])
     for name in needed:
         if name not in header:
             raise unreadable(source, f"has no column {name}: written by another version of rocprofv3?")

@@ -1,7 +1,7 @@
 """Names that a site gives to machines and applications, whatever files call them: `aliases.yaml` in the lake."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -44,6 +44,7 @@ class Aliases:
     file: AliasFile
     known_applications: frozenset[str] = frozenset()
     """Of what landed before."""
+    known_machines: frozenset[str] = frozenset()
     learned: dict[str, str] = field(default_factory=dict)
     """Application by what files call it."""
 
@@ -70,9 +71,11 @@ class Aliases:
 
     def nearly(self, application: str) -> str | None:
         """A known application that a new name may be a slip of."""
-        if application in self.known_applications:
-            return None
-        return next(iter(get_close_matches(application, sorted(self.known_applications), n=1, cutoff=0.75)), None)
+        return _near(application, self.known_applications)
+
+    def nearly_machine(self, machine: str) -> str | None:
+        """A known machine that a new name may be a slip of."""
+        return _near(machine, self.known_machines)
 
     def save(self) -> None:
         """Add what was learned to the file."""
@@ -84,6 +87,12 @@ class Aliases:
             }
             with exclusive(self.path.parent / "locks" / "aliases.lock", f"writing {self.path}", _LOCK_SECONDS):
                 write_bytes(self.path, _text(document))
+
+
+def _near(name: str, known: Collection[str]) -> str | None:
+    if name in known:
+        return None
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=0.75)), None)
 
 
 def _text(document: Mapping[str, object]) -> bytes:
@@ -103,9 +112,10 @@ def load_aliases(lake: Lake, known_applications: Iterable[str] = ()) -> Aliases:
     if path.is_file():
         document = parse_yaml(str(path), path.read_text(errors="replace")) or {}
     try:
-        return Aliases(path, AliasFile.model_validate(document), frozenset(known_applications))
+        file = AliasFile.model_validate(document)
     except ValidationError as error:
         raise BadInputError(f"{path}: {first_problem(error)}") from None
+    return Aliases(path, file, frozenset(known_applications), frozenset(lake.machines()))
 
 
 def known_applications(lake: Lake) -> set[str]:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,17 @@ def plan_landing(
             raise BadInputError(f"{path} does not exist")
         with system_errors(printable(path.name or str(path))):
             planned += _plan_path(path, given, aliases)
-    return planned
+    return [_with_slip(bundle, aliases) for bundle in planned]
+
+
+def _with_slip(bundle: Planned, aliases: Aliases) -> Planned:
+    """A bundle with a warning, where its machine is new and nearly called like one that is known."""
+    near = aliases.nearly_machine(bundle.facts.machine)
+    if near is None:
+        return bundle
+    machine = bundle.facts.machine
+    doubt = f"the machine {machine} is new; if it is {near}, say --machine {near}, or name it so in {aliases.path.name}"
+    return replace(bundle, warnings=(*bundle.warnings, doubt))
 
 
 def _plan_path(path: Path, given: Mapping[str, Any], aliases: Aliases) -> Iterator[Planned]:

@@ -21,10 +21,10 @@ WRITTEN = {
 """What the tools write there, and the format it is read as."""
 _OUTPUT = re.compile(r"(?:\s-o |--outdir |\s> )([^\s/]+)")
 _EVENTS = re.compile(r"(?:\s-e |PAPI_EVENTS=)(\S+)")
-_BETWEEN = ".measurements"
-"""What hpcrun writes for hpcprof."""
+_BETWEEN = (".measurements", "measure.py")
+"""What hpcrun writes for hpcprof, and the script, which tests/workflows/test_measure.py runs."""
 _NO_COUNTERS = {"REALTIME", "duration_time", "IO"}
-_PROGRAMS = {"./raja-perf.exe", "hpcrun", "hpcprof", "perf", "./TestDfft", "echo"}
+_PROGRAMS = {"./raja-perf.exe", "hpcrun", "hpcprof", "perf", "./TestDfft", "echo", "measure.py"}
 
 
 def on_the_machine() -> list[Command]:

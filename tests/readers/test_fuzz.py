@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import Reading
 from perf_assets.readers.read import read
+from tests.readers import test_device_profilers as devices
+from tests.readers import test_job_records as jobs
+from tests.readers import test_likwid as likwid
 from tests.readers.databases import meta_db, profile_db, write_metric_dbs, write_v4
 from tests.readers.test_caliper import STREAM
 from tests.readers.test_papi import document
@@ -146,6 +149,9 @@ def test_mutated_texts(tmp_path: Path) -> None:
 
     texts = {
         "cali": STREAM, "papi": json.dumps(document({"X": "5"}, threads=2)), "perf": PERF, "table": TABLE,
+        "likwid": likwid.TEXT, "likwid-csv": likwid.CSV, "ncu": devices.LONG, "ncu-raw": devices.WIDE,
+        "rocprof": devices.COUNTERS, "rocprof-trace": devices.COPIES, "sacct": jobs.SACCT,
+        "flux": json.dumps(jobs.FLUX), "cali-application": STREAM.replace("RAJAPerf", "main"),
         "cachegrind": "desc: I1 cache: x\ncmd: ./a\nevents: Ir Dr\nfl=a\n1 2\nsummary: 12 34\n",
     }  # fmt: skip
     cases = []

@@ -140,7 +140,7 @@ READ: dict[str, tuple[Build, str]] = {
     "parquet-footer-huge": (_parquet_footer(2**32 - 1), "no readable Parquet"),
     "parquet-footer-negative": (_parquet_footer(2**31), "no readable Parquet"),
     "parquet-rows": (_parquet_rows, "unpacks to"),
-    "cali": (_cali, "holds no kernel"),
+    "cali": (_cali, "no time and no counter"),
 }
 SHEETS: dict[str, tuple[Build, str]] = {
     "yaml-merges": (_yaml(_merges("a{0}: &a{0} {{<<: [{1}]}}\n")), "aliases"),

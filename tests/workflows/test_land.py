@@ -166,6 +166,14 @@ def test_a_site_names_its_machines(lake: Lake, tmp_path: Path) -> None:
     assert "machine id 'Not allowed' is not allowed" in refused(tmp_path / "campaign")
 
 
+def test_a_slip_of_a_name_is_pointed_out(lake: Lake, tmp_path: Path) -> None:
+    tree = campaign(tmp_path, 1)
+    run(tree)
+    done = CliRunner().invoke(cli, ["land", str(tree), "--machine", "opla", "--dry-run"])
+    assert "the machine opla is new; if it is opal, say --machine opal" in done.stderr
+    assert "is new" not in CliRunner().invoke(cli, ["land", str(tree), "--machine", "ruby", "--dry-run"]).stderr
+
+
 def test_names_are_compared_without_case_ending_and_version() -> None:
     assert same_name("Kripke.exe") == same_name("kripke") == same_name("KRIPKE-1.2.4") == "kripke"
     assert same_name("lulesh2.0") == same_name("LULESH")
