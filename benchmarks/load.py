@@ -76,6 +76,7 @@ _STAGES = {
     "train_amm_encoder": "AMMs",
     "draw_machines": "AMMs",
     "train_source_models": "source models",
+    "make_model_inputs": "source models",
     "adapt_machine": "adapt: models",
     "judge_machine": "adapt: models",
     "score_machine": "adapt: scores",

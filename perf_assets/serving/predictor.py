@@ -126,7 +126,7 @@ class Predictor:
             raise UnknownError(f"{why}, and no source model is registered: run 'perf-assets train'")
         if not model.knows(target):
             raise UnknownError(
-                f"{why}, and nothing describes {target}: land its RAJAPerf runs, then run 'perf-assets ingest'"
+                f"{why}, and nothing describes it yet: 'perf-assets ingest' does once its RAJAPerf runs have landed"
             )
         return model, f"{why}: answered by the source models"
 

@@ -169,6 +169,23 @@ def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> Non
     the_fleet_has_its_page(lake, instance)
 
 
+def test_a_machine_that_lands_later_is_predicted_from_every_machine_without_training(site: Site) -> None:
+    lake, before = site.lake, versions("perf-source")
+    for bundle in fleet_bundles(0.12, 0, ["epyc-vm"]):
+        if bundle.facts.kind == "rajaperf":
+            land(lake, bundle.facts, bundle.name, bundle.write)
+    site.instance.add_dynamic_partitions("machines", ["epyc-vm"])
+    run(site.instance, lake, "ingest_machine", ("epyc-vm",))
+    for machine in FLEET:
+        done = CliRunner().invoke(cli, ["predict", "--from", machine, "--to", "epyc-vm", "--json"])
+        assert done.exit_code == 0, done.output
+        answers = json.loads(done.stdout)["predictions"]
+        assert answers
+        assert {(answer["model"], answer["is_with_amm"]) for answer in answers} == {("perf-source", True)}
+        assert all(answer["lower_seconds"] < answer["upper_seconds"] for answer in answers)
+    assert versions("perf-source") == before
+
+
 def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResult:
     with set_defs_state_storage(None):
         job = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def("refresh_machine")

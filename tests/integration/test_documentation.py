@@ -67,5 +67,5 @@ def test_a_small_demo_says_what_to_do_next(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "quartz" in done.stdout
     # One machine is enough to look at, not to compare.
-    assert "Not all models were made: AMM encoder: an AMM encoder needs 3 settings of RAJAPerf" in done.stderr
+    assert "Not all models were made: source models: source models need two machines with RAJAPerf" in done.stderr
     assert "perf-assets predict --from quartz --to dane" in done.stderr

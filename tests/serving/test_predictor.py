@@ -68,7 +68,7 @@ def test_other_machines_are_answered_by_the_source_models_and_said_so(predictor:
     width = np.log(answer.upper_seconds / answer.predicted_seconds)
     source = predictor.models.source()
     assert source is not None
-    assert width == pytest.approx(1.645 * source.errors["with-amm"]["application"])
+    assert width == pytest.approx(1.645 * source.model.errors["with"]["application"])
 
 
 def test_a_machine_with_only_a_benchmark_is_answered_before_any_run(predictor: Predictor, fleet: Fleet) -> None:
@@ -119,7 +119,7 @@ def test_unknown_targets_and_machines_without_a_model_say_what_to_land(predictor
         predictor.predict([fleet.run(0)], "nowhere")
     (predictor.lake.landing / "newbox").mkdir()
     with pytest.raises(
-        UnknownError, match=r"newbox has no champion yet \(land its RAJAPerf runs .*'perf-assets train'"
+        UnknownError, match=r"newbox has no champion yet \(land its RAJAPerf runs .*nothing describes it yet: .*ingest'"
     ):
         predictor.predict([fleet.run(0)], "newbox")
     assert {machine.machine: machine.next_step for machine in predictor.machines()}["newbox"].startswith("land its")

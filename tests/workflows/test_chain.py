@@ -17,11 +17,12 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import AMMS
 from perf_assets.features.fleet.samples import FleetTables
 from perf_assets.models.common.questions import Questions
+from perf_assets.models.source.basis import PriorBasis
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry import amm as registered_amm
 from perf_assets.registry.lineage import chain
-from perf_assets.registry.source import NAME, WITH_AMM, load_basis, load_source
+from perf_assets.registry.source import NAME, WITH_AMM, load_source
 from perf_assets.registry.tables.source import descriptions_text
 from perf_assets.registry.target import register_target
 from perf_assets.registry.versions import promote, versions
@@ -35,7 +36,7 @@ from perf_assets.workflows.chains import roll_back
 from perf_assets.workflows.describe import describe, description_of
 from perf_assets.workflows.inputs import make_inputs
 from perf_assets.workflows.train import RegisteredSource, train_and_register
-from tests.described import quick_encoder
+from tests.described import DescribedFleet, quick_encoder
 from tests.features.fleet_tables import fleet_tables
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("chain")]
@@ -147,32 +148,24 @@ def test_the_source_model_is_no_worse_than_plain_answers(site: Site) -> None:
     assert not worse.is_not_worse
 
 
-def test_the_prior_does_not_know_the_runs_of_its_own_machine(site: Site) -> None:
-    runs = site.tables.runs[site.tables.runs["machine"] == "birch"]
-    slow = runs.assign(wall_seconds=runs["wall_seconds"] * 10)
-    priors = []
-    for given in (runs, slow):
-        inputs = site.inputs("birch", given)
-        samples, source = inputs.samples, "ash"
-        prior = inputs.prior("birch", source)
-        examples = samples.examples()
-        here = (examples.source == samples.machines.index(source)) & (
-            examples.target == samples.machines.index("birch")
-        )
-        priors.append((prior, prior.predict(samples, examples.where(here))))
-    assert priors[0][1] == pytest.approx(priors[1][1], abs=1e-12)
-    assert priors[0][0].weights == priors[1][0].weights
-    assert priors[0][0].half_widths == priors[1][0].half_widths
-    basis = load_basis(versions(NAME)[WITH_AMM])
-    for member in (key for key in basis.members if "birch" not in key[1]):
-        assert "birch" not in member[2], "not even its benchmark"
-    used = set(map(id, priors[0][0].components.values()))
-    assert used
-
-
-def adapted(site: Site, machine: str, source: int | None = None) -> tuple[AdaptedTarget, AdaptationInputs]:
-    inputs = site.inputs(machine, source=source)
-    return inputs.adapt(lambda line: None), inputs
+def test_the_prior_does_not_know_the_runs_of_its_own_machine(described: DescribedFleet) -> None:
+    runs, fleet = described.tables.runs, described.descriptions
+    slow = runs.assign(wall_seconds=np.where(runs["machine"] == "birch", 10.0, 1.0) * runs["wall_seconds"])
+    expected = {}
+    for name, trained_on in (("as it is", runs), ("ten times slower", slow)):
+        basis = PriorBasis.fit(trained_on, fleet, SETTINGS)
+        for machine in ("birch", "cedar"):
+            own = trained_on[trained_on["machine"] == machine]
+            samples, prior = basis.with_machine(machine, own, fleet), basis.prior(machine, "ash", fleet)
+            examples, place = samples.examples(), samples.machines.index
+            asked = examples.where((examples.source == place("ash")) & (examples.target == place(machine)))
+            expected[machine, name] = (prior.weights, prior.half_widths, prior.predict(samples, asked))
+    before, after = expected["birch", "as it is"], expected["birch", "ten times slower"]
+    assert before[0], "known machines have taught that the prior is good for something"
+    assert before[:2] == after[:2]
+    assert before[2] == pytest.approx(after[2], abs=1e-12)
+    others = [expected["cedar", name][2] for name in ("as it is", "ten times slower")]
+    assert others[0] != pytest.approx(others[1], abs=1e-2), "of other machines it learns from these runs"
 
 
 def seconds(model: AdaptedTarget, machine: str) -> np.ndarray:

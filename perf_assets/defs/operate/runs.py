@@ -95,7 +95,7 @@ def train_fleet(seed: int, on_stage: Callable[[str], None], methods: Mapping[str
     """
     sources = {"ops": {"train_source_models": {"config": {"seed": seed, **methods}}}}
     stages: list[_Stage] = [
-        ("AMM encoder and descriptions of machines", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
+        ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
         ("source models", train_source_job.name, sources, None),
     ]
     _run_stages(stages, on_stage)

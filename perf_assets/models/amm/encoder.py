@@ -116,8 +116,8 @@ class AmmEncoder:
     @property
     def version(self) -> str:
         """Identity of the fitted encoder, to be stored with every AMM made by it."""
-        seen = hashlib.sha256(repr((self.embedding.description(), self.options)).encode())
-        for name, array in sorted(self.embedding.arrays().items()):
+        seen = hashlib.sha256(repr((self.embedding.description(), self.options, self.layout)).encode())
+        for name, array in sorted({**self.scaler.arrays(), **self.embedding.arrays()}.items()):
             seen.update(name.encode() + np.ascontiguousarray(array).tobytes())
         return seen.hexdigest()[:16]
 
