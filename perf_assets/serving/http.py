@@ -19,7 +19,7 @@ from perf_assets.core.errors import BadInputError, BusyError, RegistryError, Unk
 from perf_assets.core.validation import first_problem
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
 from perf_assets.serving.asked import MachineId, Observation, Run
-from perf_assets.serving.examples import OBSERVATION, QUESTION
+from perf_assets.serving.examples import OBSERVATION, QUESTION, TABLE_QUESTION
 from perf_assets.serving.guard import Guard
 from perf_assets.serving.lane import Lane
 from perf_assets.serving.listing import listed_models
@@ -66,7 +66,7 @@ class Answers(BaseModel):
 class TableQuestion(BaseModel):
     """Rows of a table, by column, with the columns of a registered model's signature."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [TABLE_QUESTION]})
 
     rows: list[dict[str, str | bool | int | float | None]] = Field(min_length=1)
 
