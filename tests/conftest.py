@@ -13,8 +13,8 @@ from perf_assets.storage.lake import Lake
 from tests.postgres import Server, running_server
 
 if TYPE_CHECKING:
-    from perf_assets.features.paired import PairedSamples
-    from perf_assets.models.source_training import TrainedSource
+    from perf_assets.features.samples import PairedSamples
+    from perf_assets.models.source.training import TrainedSource
 
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def fleet() -> "PairedSamples":
     """A small made-up fleet, from tables as the warehouse gives them."""
-    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.features.fleet.samples import fleet_samples
     from tests.features.fleet_tables import fleet_tables
 
     return fleet_samples(fleet_tables())
@@ -62,8 +62,8 @@ def fleet() -> "PairedSamples":
 @pytest.fixture(scope="session")
 def trained(fleet: "PairedSamples") -> "TrainedSource":
     """A source model of that fleet, of few methods."""
-    from perf_assets.models import source_training
-    from perf_assets.models.amm import AmmOptions
+    from perf_assets.models.amm.encoder import AmmOptions
+    from perf_assets.models.source import training as source_training
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERF_ASSETS_THREADS", "1")

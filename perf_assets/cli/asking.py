@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perf_assets.cli.output import check_folder, print_json, print_table, say
-from perf_assets.cli.tables import read_table
-from perf_assets.core.shown_text import csv_of
+from perf_assets.cli.support.output import check_folder, print_json, print_table, say
+from perf_assets.cli.support.tables import read_table
+from perf_assets.core.text import csv_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def _write(out: Path, document: dict[str, object], frame: "pd.DataFrame") -> Non
     """Whole or not at all."""
     import json
 
-    from perf_assets.storage.files import replacing
+    from perf_assets.infra.files import replacing
 
     text = json.dumps(document, indent=1) if out.suffix == ".json" else csv_of(frame)
     with replacing(out.absolute()) as temporary:

@@ -1,8 +1,7 @@
 """The vocabulary, fifth part: tables about models of datasets."""
 
-from perf_assets.core.columns import IS_SIMULATED
-from perf_assets.core.schema import Column, Table, Type
-from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.core.tables.schema import IS_SIMULATED, Column, Table, Type
+from perf_assets.core.tables.verdicts import VERDICTS
 
 _DATASET = Column("dataset", Type.TEXT, "Dataset, from the manifests of its tables")
 

@@ -18,19 +18,18 @@ from pydantic import BaseModel, Field
 
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError, UnreadableFileError, listed
-from perf_assets.features.paired import Floats, Indices
-from perf_assets.features.scaling import Scaler, signed_log
-from perf_assets.features.transfer_tables import TransferTable, encoded_rows, shot_scaler, standardised_logs
-from perf_assets.models import archive
-from perf_assets.models.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
-from perf_assets.models.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
-from perf_assets.models.conformal import Interval, cross_conformal
-from perf_assets.models.judgement import THRESHOLD
-from perf_assets.models.severity import transfer_severity
-from perf_assets.models.small_models import FIT_SMALL, SmallModel, restore
-from perf_assets.models.source_net import SourceSettings
-from perf_assets.models.target_baselines import TARGET_CHOICE, TARGET_ONLY, target_baselines
-from perf_assets.models.transfer import (
+from perf_assets.features.samples import Floats, Indices
+from perf_assets.features.standardise import Scaler, signed_log
+from perf_assets.features.tables.unpaired import TransferTable, encoded_rows, shot_scaler, standardised_logs
+from perf_assets.models.common import archive
+from perf_assets.models.common.conformal import Interval, cross_conformal
+from perf_assets.models.common.severity import transfer_severity
+from perf_assets.models.common.small_models import FIT_SMALL, SmallModel, restore
+from perf_assets.models.target.promotion import THRESHOLD
+from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
+from perf_assets.models.transfer.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
+from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, target_baselines
+from perf_assets.models.transfer.model import (
     LEAST_SHOTS,
     Candidate,
     Predict,
@@ -39,7 +38,8 @@ from perf_assets.models.transfer import (
     fit_product,
     held_out_shots,
 )
-from perf_assets.models.transfer_task import TransferTask
+from perf_assets.models.transfer.source_net import SourceSettings
+from perf_assets.models.transfer.task import TransferTask
 
 PRODUCT = "product"
 _MODEL, _ALONE, _FACTS = "model.npz", "alone.npz", "facts.json"

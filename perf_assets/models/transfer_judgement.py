@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from perf_assets.features.paired import Floats
+from perf_assets.features.samples import Floats
 from perf_assets.models.adapted_transfer import AdaptedTransfer, relative_errors
-from perf_assets.models.judgement import CLIP, SAME, Comparison, Drift, HeldOutErrors, decide, drift_of
+from perf_assets.models.target.promotion import CLIP, SAME, Comparison, Drift, HeldOutErrors, decide, drift_of
 
 
 def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, rows: pd.DataFrame) -> Comparison:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import Floats
-from perf_assets.features.transfer_tables import TransferTable, same_counters
+from perf_assets.features.samples import Floats
+from perf_assets.features.tables.unpaired import TransferTable, same_counters
 from perf_assets.models.adapted_transfer import AdaptedTransfer
-from perf_assets.models.averaged_gp import squared_distances
-from perf_assets.models.transfer_task import TransferTask
+from perf_assets.models.transfer.averaged_gp import squared_distances
+from perf_assets.models.transfer.task import TransferTask
 
 _MOST = 500
 """Rows that stand for all that could be measured."""

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from perf_assets.features.folds import BY_UNSEEN, Unseen
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.source_model import SourceModel
-from perf_assets.models.source_training import TrainedSource
-from perf_assets.registry import source_pyfunc
-from perf_assets.registry.source_questions import SIGNATURE, example_questions
+from perf_assets.features.samples import PairedSamples
+from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.training import TrainedSource
+from perf_assets.registry.pyfunc import source as source_pyfunc
 from perf_assets.registry.store import Candidate, Version, open_store, register
+from perf_assets.registry.tables.source import SIGNATURE, example_questions
 from perf_assets.registry.versions import fitted_folder
 
 NAME = "perf-source"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from perf_assets.core.shown_text import in_markdown
-from perf_assets.reports.machine_numbers import method_name
-from perf_assets.reports.page import template
+from perf_assets.core.text import in_markdown
+from perf_assets.reports.machine.numbers import method_name
+from perf_assets.reports.site import template
 
 _TEMPLATE = "dataset_card.md.jinja"
 

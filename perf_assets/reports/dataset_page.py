@@ -6,11 +6,9 @@ from functools import partial
 
 import pandas as pd
 
-from perf_assets.reports.candidate_figure import candidate_figure
-from perf_assets.reports.chart import Chart, chart
-from perf_assets.reports.machine_charts import Shown, curve_chart, weights_chart
-from perf_assets.reports.machine_numbers import method_name
-from perf_assets.reports.results_page import Part, results_page
+from perf_assets.reports.machine.figures import Shown, candidate_figure, curve_chart, weights_chart
+from perf_assets.reports.machine.numbers import method_name
+from perf_assets.reports.site import Chart, Part, chart, results_page
 
 _CORRESPONDENCES = 25
 _NO_REASON = "not there"

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError, UnknownError, listed
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.tables import BUNDLES, COUNTERS, RUNS
-from perf_assets.storage.files import replacing
+from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS
+from perf_assets.infra.files import replacing
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 

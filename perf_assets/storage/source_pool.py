@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
-from perf_assets.storage.files import put_back, replacing_folder, sha256_of
+from perf_assets.infra.files import put_back, replacing_folder, sha256_of
+from perf_assets.infra.leases import Lease, leased
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import Lease, leased
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED
-from perf_assets.models.judgement import THRESHOLD, Comparison, Drift
+from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
+from perf_assets.models.target.promotion import THRESHOLD, Comparison, Drift
 from perf_assets.registry.versions import CHAMPION, fitted_folder, newest_version, promote, replaced_by, versions
 
 Model = TypeVar("Model")

@@ -12,17 +12,17 @@ from perf_assets.core.dataset_tables import DATASET_VERDICTS
 from perf_assets.core.datasets import FILE_NAME, DatasetSettings, load_dataset_settings
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.manifest import digest_of
-from perf_assets.features.transfer_tables import TransferTable, transfer_table
+from perf_assets.features.tables.unpaired import TransferTable, transfer_table
 from perf_assets.models.adapted_transfer import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
-from perf_assets.models.transfer import LEAST_SHOTS
+from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer_judgement import compare_transfer, transfer_drift
 from perf_assets.registry.store import code_version
 from perf_assets.registry.target import INPUTS
 from perf_assets.registry.transfer import candidate_table, register_transfer, registered_name
 from perf_assets.registry.versions import promote
-from perf_assets.reports.candidate_figure import candidate_figure
 from perf_assets.reports.dataset_card import DatasetCard, dataset_card
-from perf_assets.reports.inline import picture
+from perf_assets.reports.machine.figures import candidate_figure
+from perf_assets.reports.site import picture
 from perf_assets.storage.datasets import StoredDataset, stored_dataset, stored_names
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of

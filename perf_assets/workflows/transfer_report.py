@@ -10,14 +10,14 @@ from perf_assets.core.dataset_tables import DATASET_SCORES, DATASET_VERDICTS, MO
 from perf_assets.core.datasets import DatasetSettings, load_dataset_settings
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
-from perf_assets.features.transfer_tables import transfer_table
+from perf_assets.features.tables.unpaired import transfer_table
 from perf_assets.models.adapted_transfer import AdaptedTransfer, TransferSettings
-from perf_assets.models.alignment_table import AlignmentTable, alignment_tables
-from perf_assets.models.modelx_table import Dataset, ModelxTable, modelx_table
-from perf_assets.models.transfer import LEAST_SHOTS
-from perf_assets.models.transfer_evaluation import evaluate_transfer
+from perf_assets.models.transfer.alignment_table import AlignmentTable, alignment_tables
+from perf_assets.models.transfer.evaluation import evaluate_transfer
+from perf_assets.models.transfer.model import LEAST_SHOTS
+from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, modelx_table
+from perf_assets.models.transfer.task import TransferTask
 from perf_assets.models.transfer_plan import plan_rows
-from perf_assets.models.transfer_task import TransferTask
 from perf_assets.registry.transfer import candidate_table, registered_name, shown_of
 from perf_assets.reports.dataset_page import DatasetFacts
 from perf_assets.storage.datasets import stored_dataset, stored_names

@@ -13,7 +13,7 @@ from perf_assets.cli.main import cli
 from perf_assets.core.dataset_tables import DATASET_SCORES, DATASET_VERDICTS
 from perf_assets.core.errors import BadInputError
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.landing import landing_sensor
+from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.transfers import assets

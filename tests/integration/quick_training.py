@@ -3,7 +3,7 @@
 import sys
 
 from perf_assets.cli.main import main
-from perf_assets.models import source_training
+from perf_assets.models.source import training as source_training
 
 if __name__ == "__main__":
     source_training.WITHOUT_AMM = ("raw_xgboost",)

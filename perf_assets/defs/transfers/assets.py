@@ -8,20 +8,20 @@ from pydantic import Field
 
 from perf_assets.core.dataset_tables import DATASET_SCORES, DATASET_VERDICTS, MODELX_TABLE
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
-from perf_assets.core.shown_text import markdown_rows
-from perf_assets.core.tables import BUNDLES, COUNTERS, RUNS
-from perf_assets.defs.adaptation import NOT_MADE
-from perf_assets.defs.checks import partitioned_spec
+from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS
+from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS
-from perf_assets.defs.explained import explained
+from perf_assets.defs.failures import explained
+from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.links import run_link, version_link
-from perf_assets.defs.models import TrainingConfig
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.table_metadata import PREVIEW_ROWS, Metadata, asset_spec, model_spec
-from perf_assets.defs.verdicts import shown
+from perf_assets.defs.sources.assets import TrainingConfig
+from perf_assets.defs.specs import PREVIEW_ROWS, Metadata, asset_spec, model_spec
+from perf_assets.defs.targets.adaptation import NOT_MADE
+from perf_assets.defs.targets.verdicts import shown
+from perf_assets.infra.leases import leased
 from perf_assets.storage.datasets import ROWS, assembled, store_dataset
-from perf_assets.storage.leases import leased
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import store
 
@@ -258,7 +258,7 @@ def make_modelx_table(
     context: dg.AssetExecutionContext, config: ModelxConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Each dataset in turn is the target, all others are its sources; where there are too few, a check says so."""
-    from perf_assets.reports.modelx_page import modelx_page
+    from perf_assets.reports.modelx.page import modelx_page
     from perf_assets.workflows.transfer_report import lake_modelx
 
     try:

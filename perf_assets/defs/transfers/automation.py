@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 import dagster as dg
 
 from perf_assets.core.errors import BadInputError, BusyError
+from perf_assets.defs.ingest.sensor import add_requests, again
 from perf_assets.defs.jobs import adapt_dataset_job, assemble_dataset_job
-from perf_assets.defs.landing import add_requests, again
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.datasets import dataset_digests, stored_names

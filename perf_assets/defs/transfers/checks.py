@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import dagster as dg
 
 from perf_assets.core.dataset_tables import DATASET_VERDICTS
-from perf_assets.defs.checks import partitioned_spec
-from perf_assets.defs.model_checks import verdict_results
+from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.targets.checks import verdict_results
 from perf_assets.defs.transfers.assets import ADAPTED
 from perf_assets.storage.results import rows_of
 
