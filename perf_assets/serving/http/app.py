@@ -21,7 +21,7 @@ from perf_assets.serving.answers import KnownMachine, Noted, Prediction, Registe
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
 from perf_assets.serving.http.guard import Guard
-from perf_assets.serving.http.page import OBSERVATION, QUESTION, page_of
+from perf_assets.serving.http.page import OBSERVATION, QUESTION, TABLE_QUESTION, page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
@@ -65,7 +65,7 @@ class Answers(BaseModel):
 class TableQuestion(BaseModel):
     """Rows of a table, by column, with the columns of a registered model's signature."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [TABLE_QUESTION]})
 
     rows: list[dict[str, str | bool | int | float | None]] = Field(min_length=1)
 

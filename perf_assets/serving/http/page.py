@@ -11,6 +11,7 @@ QUESTION: dict[str, Any] = {
     "target": "dane",
     "runs": [{"machine": "quartz", **_RUN, "wall_seconds": 4.86, "counters": _COUNTERS}],
 }
+TABLE_QUESTION: dict[str, Any] = {"rows": [{"flops": 3.1e9, "ranks": 8, "solver": "cg"}]}
 OBSERVATION: dict[str, Any] = {
     "machine": "dane",
     **_RUN,
