@@ -23,6 +23,7 @@ from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
+from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.models.source import attention
 from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
