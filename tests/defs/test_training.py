@@ -32,6 +32,7 @@ from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import COLLECTED_AT
+from tests.defs.reads import Reads, recorded_reads
 from tests.docs.newbox import copy_lake
 from tests.installation import Installation, bundles_of, land_bundles
 from tests.reports.site_checks import check_site
@@ -48,6 +49,7 @@ class Site:
 
     lake: Lake
     instance: dg.DagsterInstance
+    reads: Reads
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,13 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
         land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
         instance.add_dynamic_partitions("machines", [TARGET])
-        run(instance, lake, "ingest_machine", (TARGET,))
-        scored = {"score_machine": {"config": {"seeds": 1, "shots": [0, 5]}}}
-        run(instance, lake, "adapt_machine_job", (TARGET,), scored)
-        yield Site(lake, instance)
+        with recorded_reads() as reads:
+            run(instance, lake, "ingest_machine", (TARGET,))
+            scored = {"score_machine": {"config": {"seeds": 1, "shots": [0, 5]}}}
+            run(instance, lake, "adapt_machine_job", (TARGET,), scored)
+            run(instance, lake, "draw_machines_job")
+            run(instance, lake, "write_fleet_page_job")
+        yield Site(lake, instance, reads)
 
 
 def _use(patch: pytest.MonkeyPatch, lake: Lake) -> None:
@@ -86,7 +91,7 @@ def site(once: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A copy, to be changed."""
     copy_lake(once.lake.root, tmp_path / "lake")
     _use(monkeypatch, Lake(tmp_path / "lake"))
-    return Site(Lake(tmp_path / "lake"), once.instance)
+    return Site(Lake(tmp_path / "lake"), once.instance, once.reads)
 
 
 def run(
@@ -110,6 +115,12 @@ def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
     assert event is not None
     assert event.asset_materialization is not None
     return {name: value.value for name, value in event.asset_materialization.metadata.items()}
+
+
+def test_an_edge_of_the_graph_means_that_the_child_reads_the_parent(made: Site) -> None:
+    assert made.reads.problems() == []
+    made_there = set().union(*made.reads.by_step)
+    assert {"core_runs__features", "model_amm__machines", "model_target__adapted", "out_report__machine"} <= made_there
 
 
 def test_every_machine_has_its_amm_of_one_encoder(made: Site) -> None:

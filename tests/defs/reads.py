@@ -1,0 +1,110 @@
+"""Reads of assets while they are made: of the warehouse, of stored tables and of the registry."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow.parquet as pq
+import pytest
+
+from perf_assets.defs.build import build_definitions
+from perf_assets.registry import amm, source, target, transfer, vector, versions
+from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows import judge
+
+MODELS = {
+    "perf-amm": "model_amm__encoder",
+    "perf-source": "model_source__with_amm",
+    "perf-target-": "model_target__adapted",
+    "perf-relative-vector": "model_vector__relative",
+    "perf-transfer-": "model_transfer__adapted",
+}
+"""Assets by how the names of the models begin that they register."""
+
+
+class Reads:
+    """Assets whose stored values were read, by the step that read them."""
+
+    def __init__(self) -> None:
+        graph = build_definitions().resolve_asset_graph()
+        self.parents = {
+            key.to_user_string(): {parent.to_user_string() for parent in graph.get(key).parent_keys}
+            for key in graph.get_all_asset_keys()
+        }
+        self._name = re.compile(rf"\b({'|'.join(self.parents)})\b")
+        self.by_step: dict[frozenset[str], set[str]] = {}
+
+    def note(self, text: str) -> None:
+        """Note the assets that a text names: a query, a path."""
+        try:
+            made = dg.AssetExecutionContext.get().selected_asset_keys
+        except Exception:  # Not inside of a step.
+            return
+        step = frozenset(key.to_user_string() for key in made)
+        self.by_step.setdefault(step, set()).update(self._name.findall(text))
+
+    def note_model(self, name: str) -> None:
+        """Note the asset that registers a model of this name."""
+        self.note(next((asset for start, asset in MODELS.items() if name.startswith(start)), ""))
+
+    def problems(self) -> list[str]:
+        """Parents that were not read, and reads of what is no parent."""
+        found = []
+        for step, read in self.by_step.items():
+            declared = set().union(*(self.parents[name] for name in step)) - step
+            found += [f"{', '.join(sorted(step))} reads {name}, which is no parent" for name in read - step - declared]
+            found += [f"{', '.join(sorted(step))} does not read its parent {name}" for name in declared - read]
+        return sorted(found)
+
+
+class _Connection:
+    """A connection of which queries are noted."""
+
+    def __init__(self, connection: Any, note: Callable[[str], None]) -> None:
+        self._connection, self._note = connection, note
+
+    def execute(self, query: str, *arguments: Any) -> Any:
+        self._note(query)
+        return self._connection.execute(query, *arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+@contextmanager
+def recorded_reads() -> Iterator[Reads]:
+    """Note what steps read that run in this process."""
+    reads = Reads()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("read", "_transaction"):
+            patch.setattr(Warehouse, name, _noting(getattr(Warehouse, name), reads.note))
+        whole = pq.read_table
+
+        def read_table(source: Any, *arguments: Any, **options: Any) -> Any:
+            reads.note(str(Path(source).parent if isinstance(source, str | Path) else ""))
+            return whole(source, *arguments, **options)
+
+        patch.setattr(pq, "read_table", read_table)
+        folder = versions.fitted_folder
+
+        def fitted_folder(name: str, version: int) -> Path:
+            reads.note_model(name)
+            return folder(name, version)
+
+        for module in (versions, amm, judge, source, target, transfer, vector):
+            patch.setattr(module, "fitted_folder", fitted_folder)
+        # A model that another step of this process has loaded is read all the same.
+        patch.setattr(amm, "_frozen_encoder", amm._frozen_encoder.__wrapped__)
+        yield reads
+
+
+def _noting(opened: Callable[..., Any], note: Callable[[str], None]) -> Callable[..., Any]:
+    @contextmanager
+    def open_noted(warehouse: Warehouse) -> Iterator[_Connection]:
+        with opened(warehouse) as connection:
+            yield _Connection(connection, note)
+
+    return open_noted
