@@ -13,7 +13,8 @@ from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.paired import Floats, PairedSamples
 from perf_assets.models.amm import AmmOptions
 from perf_assets.models.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
-from perf_assets.models.relative import PLAIN, Workshop, best_components
+from perf_assets.models.relative import Workshop, best_components
+from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source_model import Machines, SourceModel
 
