@@ -28,13 +28,13 @@ import torch
 from served_models import served_paired, served_plain
 from torch import nn
 
-from perf_assets.features.paired import Floats
-from perf_assets.features.scaling import signed_log
-from perf_assets.features.transfer_tables import TransferTable, standardised_logs
-from perf_assets.models.alignment import Alignment
-from perf_assets.models.threads import keep_torch_in_budget
-from perf_assets.models.transfer import fit_product
-from perf_assets.models.transfer_task import TransferTask
+from perf_assets.features.samples import Floats
+from perf_assets.features.standardise import signed_log
+from perf_assets.features.tables.unpaired import TransferTable, standardised_logs
+from perf_assets.models.common.threads import keep_torch_in_budget
+from perf_assets.models.transfer.alignment import Alignment
+from perf_assets.models.transfer.model import fit_product
+from perf_assets.models.transfer.task import TransferTask
 
 SHOTS, COUNTERS, ROWS, BATCH, REPEATS = 50, 200, 1000, 100_000, 5
 EPOCHS, RATE = 300, 3e-3

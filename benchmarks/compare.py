@@ -19,9 +19,9 @@ import numpy as np
 from paired_gpus import paired_gpus
 
 from perf_assets.core.comparison import Estimate, total, typical
-from perf_assets.features.paired import Floats, PairedSamples
-from perf_assets.models.paired_adaptation import fit_correction
-from perf_assets.models.paired_evaluation import NINETY_PERCENT
+from perf_assets.features.samples import Floats, PairedSamples
+from perf_assets.models.target.correction import fit_correction
+from perf_assets.models.target.evaluation import NINETY_PERCENT
 
 SHOTS = 10
 SOURCES = ("Tesla-K40", "GTX-680")

@@ -26,12 +26,12 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from perf_assets.compute import profile, threads
-from perf_assets.compute.side_by_side import run_task
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.features.fleet_samples import fleet_samples
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.transfer_matrix import Pair, matrix, pairs
+from perf_assets.features.fleet.samples import fleet_samples
+from perf_assets.features.samples import PairedSamples
+from perf_assets.infra import profile, threads
+from perf_assets.infra.fanout import run_task
+from perf_assets.models.target.matrix import Pair, matrix, pairs
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 
@@ -84,8 +84,8 @@ def fleet(folder: Path, machines: tuple[str, ...], scale: float) -> PairedSample
     own = Path(__file__).resolve().parents[1] / "dagster_home" / "dagster.yaml"
     (home / own.name).write_bytes(own.read_bytes())
     os.environ |= {"PERF_ASSETS_LAKE": str(folder / "lake"), "DAGSTER_HOME": str(home), profile.VARIABLE: "laptop"}
+    from perf_assets.defs.operate.runs import ingest_machines
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.defs.runs import ingest_machines
 
     for bundle in fleet_bundles(scale, 0, list(machines)):
         land(Lake.default(), bundle.facts, bundle.name, bundle.write)
@@ -105,7 +105,7 @@ def here(samples: PairedSamples, todo: list[Pair]) -> Measured:
 
 def on_dask(samples: PairedSamples, todo: list[Pair], folder: Path, workers: int) -> Measured:
     """On so many workers of this machine."""
-    from perf_assets.compute.clusters import close_clusters, dask_client
+    from perf_assets.infra.clusters import close_clusters, dask_client
 
     with cluster_profile(folder, workers) as chosen:
         started = time.perf_counter()

@@ -30,12 +30,12 @@ import pandas as pd
 from scipy.stats import spearmanr
 from transfer_data import GPU_NOT_FEATURES, data_folder, gpu_frames
 
-from perf_assets.features.transfer_tables import TransferTable, transfer_table
-from perf_assets.models.averaged_gp import AverageSettings
-from perf_assets.models.target_baselines import TARGET_CHOICE, TARGET_ONLY, supervised, target_baselines
-from perf_assets.models.transfer import fit_product
-from perf_assets.models.transfer_evaluation import Split
-from perf_assets.models.transfer_task import TransferTask
+from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.models.transfer.averaged_gp import AverageSettings
+from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, supervised, target_baselines
+from perf_assets.models.transfer.evaluation import Split
+from perf_assets.models.transfer.model import fit_product
+from perf_assets.models.transfer.task import TransferTask
 
 SHARES = {"1pct": 0.01, "5pct": 0.05}
 PRIORS = (0.2, 0.5, 0.8)

@@ -36,21 +36,21 @@ from paired_gpus import paired_gpus
 
 from perf_assets.core.metrics import mape
 from perf_assets.demo.fleet import fleet_bundles, fleet_machines
-from perf_assets.features.derivations import deriving
-from perf_assets.features.fleet_samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables, fleet_samples
-from perf_assets.features.paired import Floats, PairedSamples
-from perf_assets.features.pairing import Roles, pair_tables
-from perf_assets.models.adapted import PRIOR_COMPONENTS
-from perf_assets.models.adapted_view import adapt_view
-from perf_assets.models.additive_gp import Spreads
-from perf_assets.models.blas_threads import keep_blas_to_one_thread
-from perf_assets.models.paired_evaluation import predict_shots, shuffled_runs
-from perf_assets.models.paired_prior import Prior, PriorParts, attention_prior, expectation_unchanged, reference_machine
+from perf_assets.features.counters.derivations import deriving
+from perf_assets.features.fleet.samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables, fleet_samples
+from perf_assets.features.samples import Floats, PairedSamples
+from perf_assets.features.tables.paired import Roles, pair_tables
+from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.models.target.causes import Spreads
+from perf_assets.models.target.evaluation import predict_shots, shuffled_runs
+from perf_assets.models.target.model import PRIOR_COMPONENTS
+from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged, reference_machine
+from perf_assets.models.target.view import adapt_view
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 
 SHOTS = (0, 5, 10, 20, 50)
 METHODS = ("source_unchanged", "constant_ratio", "target_gp", "with_prior", "without_prior")

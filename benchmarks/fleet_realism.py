@@ -25,8 +25,8 @@ from perf_assets.core.machines import MachineSpec
 from perf_assets.core.measurements import KernelTiming
 from perf_assets.core.metrics import error_factor, spearman
 from perf_assets.demo.fleet_machines import load_machines
+from perf_assets.demo.hardware.processor import memory_bandwidth
 from perf_assets.demo.kernels import Kernel, load_kernels
-from perf_assets.demo.processor import memory_bandwidth
 from perf_assets.demo.rajaperf import seconds_per_rep
 from perf_assets.readers.read import read
 

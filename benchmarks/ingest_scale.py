@@ -26,12 +26,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from perf_assets.cli.lake import open_warehouse
+from perf_assets.cli.support.lake import open_warehouse
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.demo.simulated import SimulatedBundle
-from perf_assets.storage.ingest import pending
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.workflows.ingest import pending
 
 _MACHINE = "epyc-vm"
 _BUNDLES_PER_SCALE = 50
@@ -51,7 +51,7 @@ def profiles(count: int) -> Iterator[SimulatedBundle]:
 def land_and_ingest(count: int) -> Figures:
     """Seconds of landing and of ingesting, and peak memory in MB."""
     # Imported before the clock starts, for every size alike.
-    from perf_assets.defs.runs import ingest_machines
+    from perf_assets.defs.operate.runs import ingest_machines
 
     lake = Lake.default()
     landing_seconds, landed_count = 0.0, 0

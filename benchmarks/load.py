@@ -44,9 +44,8 @@ from load_figures import (
     training_hours,
 )
 
-from perf_assets.demo.applications.catalogue import APPLICATIONS
-from perf_assets.demo.fleet import LATER_MACHINES, fleet_bundles, fleet_machines
-from perf_assets.features.fleet_samples import KERNEL_COLUMNS, MOST_CONFIGURATIONS, RUN_COLUMNS
+from perf_assets.demo.fleet import APPLICATIONS, LATER_MACHINES, fleet_bundles, fleet_machines
+from perf_assets.features.fleet.samples import KERNEL_COLUMNS, MOST_CONFIGURATIONS, RUN_COLUMNS
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import copying, land
 

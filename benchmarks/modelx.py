@@ -30,9 +30,9 @@ import pandas as pd
 from transfer_data import data_folder
 
 from perf_assets.core.shots import Shots
-from perf_assets.features.transfer_tables import TransferTable, transfer_table
-from perf_assets.models.modelx_table import ModelxRow, modelx_rows
-from perf_assets.models.source_net import SourceSettings
+from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.models.transfer.modelx_table import ModelxRow, modelx_rows
+from perf_assets.models.transfer.source_net import SourceSettings
 
 APPS = ("comd", "cg", "ft", "kripke")
 SHARES = ("1%", "5%")
@@ -256,7 +256,7 @@ def main() -> None:
         bound = f"at most {_short(one['at_most'])}" if "at_most" in one else f"at least {_short(one['at_least'])}"
         print(f"{'met   ' if one['is_met'] else 'MISSED'} {one['goal']}: {_short(one['value'])} ({bound})")
     if given.page:
-        from perf_assets.reports.modelx_page import modelx_page
+        from perf_assets.reports.modelx.page import modelx_page
 
         frame = pd.DataFrame(rows).assign(sources=[" + ".join(row["sources"]) for row in rows])
         given.page.write_text(modelx_page(frame, origin="measured", is_in_site=False))

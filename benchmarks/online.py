@@ -1,7 +1,7 @@
 """What do observed runs give? Seven real GPUs: a model of 10 shots, then 100 jobs of the target handed in one by one.
 
 Sources are Tesla-K40 and GTX-680, targets all others (12 pairs). The model (correction without prior) stays as it is;
-`models/online.py` corrects it after every job. MAPE on the rows that are neither shots nor jobs, at most 300: of the
+`models/target/online.py` corrects it after every job. MAPE on the rows that are neither shots nor jobs, at most 300: of the
 model alone, of the corrected one after 10, 30 and 100 jobs, and of a model that is fitted to shots and jobs anew, which
 is what the next adaptation does. `coverage` is the share of test rows inside the 90% interval after 100 jobs.
 
@@ -17,10 +17,10 @@ import numpy as np
 from paired_gpus import paired_gpus
 
 from perf_assets.core.metrics import mape
-from perf_assets.features.paired import Indices, PairedSamples
-from perf_assets.models.online import OnlineCorrection, RunsAsSeen
-from perf_assets.models.paired_adaptation import fit_correction
-from perf_assets.models.stored_samples import Questions
+from perf_assets.features.samples import Indices, PairedSamples
+from perf_assets.models.common.questions import Questions
+from perf_assets.models.target.correction import fit_correction
+from perf_assets.models.target.online import OnlineCorrection, RunsAsSeen
 
 SHOTS, JOBS, TEST = 10, (10, 30, 100), 300
 SOURCES = ("Tesla-K40", "GTX-680")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from perf_assets.features.paired import PairedSamples
-from perf_assets.features.pairing import Roles, pair_tables
+from perf_assets.features.samples import PairedSamples
+from perf_assets.features.tables.paired import Roles, pair_tables
 
 NOT_COUNTERS = r"^(unnamed_0|AppId|Device|Context|Stream|Kernel|l1_cache_used)$"
 KEY = ("AppName", "Input.Size", "Block.X", "Block.Y")

@@ -1,6 +1,6 @@
 """How many shots does a planned choice save against a random one? Seven real GPUs, every ordered pair.
 
-The target's runs are split in halves: from one, shots are drawn at random or planned (`models/planner.py`, five at a
+The target's runs are split in halves: from one, shots are drawn at random or planned (`models/target/planner.py`, five at a
 time, the model refitted after each five), on the other the error is measured. Both start from the prior alone. For each
 pair the errors are averaged over the seeds; a random choice of 10, 20 and 30 shots has some error, and the planned
 choice needs fewer or more shots for the same (linear between measured numbers of shots; at most 50). Saved is one minus
@@ -17,10 +17,10 @@ import numpy as np
 from paired_gpus import paired_gpus
 
 from perf_assets.core.metrics import mape
-from perf_assets.features.paired import Floats, Indices, PairedSamples
-from perf_assets.models.paired_adaptation import PairedAdaptation, PairedModel, Prior, PriorParts, attention_prior
-from perf_assets.models.paired_prior import COMPONENTS
-from perf_assets.models.planner import plan
+from perf_assets.features.samples import Floats, Indices, PairedSamples
+from perf_assets.models.target.correction import PairedAdaptation, PairedModel, Prior, PriorParts, attention_prior
+from perf_assets.models.target.planner import plan
+from perf_assets.models.target.prior import COMPONENTS
 
 COUNTS = np.arange(0, 51, 5)
 REFERENCES = (10, 20, 30)

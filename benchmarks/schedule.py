@@ -26,8 +26,8 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
 from perf_assets.scheduling.metrics import Metrics, measure
 from perf_assets.scheduling.simulate import Machine, compile_all, simulate_trace
-from perf_assets.scheduling.swf import read_swf
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.traces.swf import read_swf
+from perf_assets.scheduling.traces.trace import Trace
 
 NODES, TIMES, SHAKEN, RUNS = 100, 15, 20, 3
 MEMORY = "--memory"
@@ -118,7 +118,7 @@ def _described(means: "np.ndarray[tuple[int], np.dtype[np.float64]]", once: Metr
 def _moldable(trace: Trace) -> float | None:
     """Lower mean turnaround of the moldable predictor against practice, at full load, on the fleet of the lake."""
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.defs.schedule_inputs import fleet_problems, most_scaling_machine
+    from perf_assets.defs.scheduling.inputs import fleet_problems, most_scaling_machine
     from perf_assets.scheduling.experiment import FULL_LOAD, Experiment
     from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE
 

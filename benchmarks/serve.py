@@ -34,10 +34,10 @@ TARGET = "oak"
 
 def register() -> list[dict[str, Any]]:
     """Fit and register a champion of TARGET; rows to ask about, as the registered model takes them."""
-    from perf_assets.features.fleet_samples import RUN_COLUMNS, configuration_name
-    from perf_assets.features.paired import PairedSamples
-    from perf_assets.models.adapted import PRIOR_COMPONENTS, adapt
-    from perf_assets.models.paired_prior import refitted_priors
+    from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
+    from perf_assets.features.samples import PairedSamples
+    from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
+    from perf_assets.models.target.prior import refitted_priors
     from perf_assets.registry.target import register_target
     from perf_assets.registry.versions import promote
 

@@ -9,18 +9,18 @@ import pandas as pd
 from mlflow.models import ModelSignature
 from mlflow.types import Schema, TensorSpec
 
-from perf_assets.features.fleet_samples import RUN_COLUMNS
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget
-from perf_assets.models.adapted_view import AdaptedView
-from perf_assets.models.conformal import Interval
-from perf_assets.models.paired_adaptation import fit_correction
-from perf_assets.models.paired_evaluation import shuffled_runs
-from perf_assets.models.paired_prior import PriorParts, attention_prior, reference_machine
-from perf_assets.models.transfer import TargetModel
+from perf_assets.features.fleet.samples import RUN_COLUMNS
+from perf_assets.features.samples import PairedSamples
+from perf_assets.models.common.conformal import Interval
+from perf_assets.models.target.correction import fit_correction
+from perf_assets.models.target.evaluation import shuffled_runs
+from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget
+from perf_assets.models.target.prior import PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.view import AdaptedView
+from perf_assets.models.transfer.model import TargetModel
 from perf_assets.registry.store import open_store
+from perf_assets.registry.tables.target import example_questions
 from perf_assets.registry.target import register_target, registered_name
-from perf_assets.registry.target_questions import example_questions
 from perf_assets.registry.versions import CHALLENGER, load
 
 MACHINES, CONFIGURATIONS, KERNELS, SHOTS = 12, 600, 60, 200

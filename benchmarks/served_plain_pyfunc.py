@@ -6,7 +6,7 @@ from typing import Any
 import mlflow
 import numpy as np
 
-from perf_assets.models.transfer import TargetModel
+from perf_assets.models.transfer.model import TargetModel
 
 
 class ServedPlain(mlflow.pyfunc.PythonModel):

@@ -70,7 +70,7 @@ def _gpus(seeds: int, machines: int | None = None, *only: str) -> Scores:
 def _fleet(seeds: int) -> Scores | None:
     from perf_assets.core.errors import BadInputError
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.models.vector_evaluation import evaluate_vectors
+    from perf_assets.models.vectors.evaluation import evaluate_vectors
 
     try:
         samples = LakeResource().vector_samples()

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from chaos.expected import Expected, Fate, Rows
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.tables import RECORD_TABLES, SPECS
+from perf_assets.core.tables.landing import RECORD_TABLES, SPECS
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import leased
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.warehouse import Warehouse
 

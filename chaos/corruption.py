@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from chaos.expected import Expected, Fate, Key
 from perf_assets.core.manifest import MANIFEST_NAME
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.landing import plain_files
-from perf_assets.storage.leases import leased
 from perf_assets.storage.record import MachineRecord
 
 _LOCK_SECONDS = 20.0

@@ -16,11 +16,11 @@ from chaos.faults import WEIGHTS, Faults, Planned, plan
 from chaos.landing import Lander
 from chaos.log import Log
 from chaos.site import Site, made_ready
-from perf_assets.cli.lake import open_warehouse
+from perf_assets.cli.support.lake import open_warehouse
 from perf_assets.core.errors import BadInputError
-from perf_assets.storage.ingest import needs_work
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.record import MachineRecord
+from perf_assets.workflows.ingest import needs_work
 from tests.installation import bundles_of, land_bundles, train_quickly
 
 _MEASURED = ("quartz", "ruby", "lassen")

@@ -13,7 +13,7 @@ import psutil
 
 from chaos.disk import SmallDisk
 from chaos.log import Log
-from perf_assets.cli.services import free_port
+from perf_assets.cli.support.services import free_port
 from tests.installation import Installation, Up, install, start_up, wait_for
 from tests.postgres import Server, running_server
 

@@ -22,8 +22,8 @@ from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
-    from perf_assets.serving.asked import Observation, Run
     from perf_assets.serving.predictor import Predictor
+    from perf_assets.serving.requests import Observation, Run
 
 
 class OpenLake:
@@ -55,7 +55,7 @@ class OpenLake:
         uses_gpus: bool | None = None,
     ) -> "list[Run]":
         """Runs on a machine that are in the warehouse: all, or those of an application, with arguments, on ranks."""
-        from perf_assets.serving.reading import stored_runs
+        from perf_assets.serving.runs import stored_runs
 
         return stored_runs(self._lake, machine, app, args, ranks, uses_gpus)
 
@@ -64,7 +64,7 @@ class OpenLake:
 
         `given` says what the files do not: app, args, ranks, threads, wall_seconds.
         """
-        from perf_assets.serving.reading import read_runs
+        from perf_assets.serving.runs import read_runs
 
         return [run for path in paths for run in read_runs(Path(path), machine, given, uses_gpus)]
 
@@ -73,7 +73,7 @@ class OpenLake:
         that has a model for them, and `notes` of the result say which are left out.
         """
         from perf_assets.serving.answers import Rows
-        from perf_assets.serving.asked import Run
+        from perf_assets.serving.requests import Run
 
         asked = [runs] if isinstance(runs, Run) else list(runs)
         if to != "all":
@@ -106,8 +106,8 @@ class OpenLake:
         on a machine count instead of predictions, unless told otherwise.
         """
         from perf_assets.serving.answers import Compared
-        from perf_assets.serving.compare import Comparer, Costs
-        from perf_assets.serving.portfolio import Portfolio
+        from perf_assets.serving.compare.portfolios import Comparer, Costs
+        from perf_assets.serving.compare.workloads import Portfolio
 
         weights = apps if isinstance(apps, Mapping) else dict.fromkeys(apps, 1.0)
         if len(weights) != len(apps):

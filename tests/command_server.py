@@ -15,7 +15,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-LOADED = ("perf_assets.cli.main", "perf_assets.defs.runs", "perf_assets.definitions", "perf_assets.registry.store")
+LOADED = (
+    "perf_assets.cli.main",
+    "perf_assets.defs.operate.runs",
+    "perf_assets.definitions",
+    "perf_assets.registry.store",
+)
 
 
 def _command(asked: dict[str, Any], output: Path, errors: Path) -> None:

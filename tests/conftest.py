@@ -13,8 +13,8 @@ from perf_assets.storage.lake import Lake
 from tests.postgres import Server, running_server
 
 if TYPE_CHECKING:
-    from perf_assets.features.paired import PairedSamples
-    from perf_assets.models.source_training import TrainedSource
+    from perf_assets.features.samples import PairedSamples
+    from perf_assets.models.source.training import TrainedSource
     from tests.described import DescribedFleet
 
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -54,7 +54,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def fleet() -> "PairedSamples":
     """A small made-up fleet, from tables as the warehouse gives them."""
-    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.features.fleet.samples import fleet_samples
     from tests.features.fleet_tables import fleet_tables
 
     return fleet_samples(fleet_tables())
@@ -73,7 +73,7 @@ def described() -> "DescribedFleet":
 def trained(described: "DescribedFleet") -> "TrainedSource":
     """A source model of that fleet, of few methods."""
     from perf_assets.models.source.settings import SourceSettings
-    from perf_assets.models.source_training import train_source
+    from perf_assets.models.source.training import train_source
 
     settings = SourceSettings(without_amm=("raw_xgboost", "raw_random_forest"), with_amm=("raw_amm_xgboost",))
     with pytest.MonkeyPatch.context() as patch:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from perf_assets.features.descriptions import Descriptions, with_vectors
-from perf_assets.features.fleet_samples import FleetTables, fleet_samples
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.amm import fit_encoder
-from perf_assets.models.amm_choice import TrainedEncoder
-from perf_assets.models.source_training import DescribedBy
+from perf_assets.features.fleet.samples import FleetTables, fleet_samples
+from perf_assets.features.samples import PairedSamples
+from perf_assets.models.amm.encoder import fit_encoder
+from perf_assets.models.source.amm_options import TrainedEncoder
+from perf_assets.models.source.training import DescribedBy
 from perf_assets.workflows.describe import described_rows
 
 

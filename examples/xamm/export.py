@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perf_assets.core.canonical import XAMM_FEATURES
-from perf_assets.features.fleet_samples import (
+from perf_assets.core.tables.canonical import XAMM_FEATURES
+from perf_assets.features.fleet.samples import (
     KERNELS_QUERY,
     RUNS_QUERY,
     SPECS_QUERY,
@@ -16,7 +16,7 @@ from perf_assets.features.fleet_samples import (
     kernel_times,
     uses_device,
 )
-from perf_assets.features.paired import PairedSamples
+from perf_assets.features.samples import PairedSamples
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 

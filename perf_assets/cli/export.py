@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from perf_assets.cli.options import json_option
-from perf_assets.cli.output import check_folder, print_json
+from perf_assets.cli.support.options import json_option
+from perf_assets.cli.support.output import check_folder, print_json
 from perf_assets.storage.lake import Lake
 
 

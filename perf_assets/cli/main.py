@@ -109,7 +109,7 @@ def _lost_database(error: BaseException | None) -> str | None:
     """One line where a failure comes of PostgreSQL going away half way; None for any other."""
     while error is not None:
         if type(error).__name__ == "OperationalError" and "psycopg2" in str(error):
-            from perf_assets.core.postgres import told_of_loss
+            from perf_assets.infra.postgres import told_of_loss
 
             return told_of_loss(error)
         error = error.__cause__ or error.__context__

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.core.yaml_text import parse_yaml
 
 _EVENT_TABLE = re.compile(r"^([a-z0-9_]+):::?(?=[^:])")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from perf_assets.core.shown_text import printable, without_passwords
+from perf_assets.core.text import printable, without_passwords
 
 _SHOWN = 8
 _MOST_CHARACTERS = 4000

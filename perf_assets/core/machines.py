@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.core.yaml_text import parse_yaml
 
 _MACHINE_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

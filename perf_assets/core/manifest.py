@@ -14,7 +14,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
-from perf_assets.core.validation import check_text, first_problem
+from perf_assets.core.text import check_text, first_problem
 
 MANIFEST_NAME = "manifest.json"
 SPEC_NAME = "machine.yaml"

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.validation import first_problem
+from perf_assets.core.text import first_problem
 from perf_assets.core.yaml_text import parse_yaml
 
 Function = Literal["amm", "train", "test"]

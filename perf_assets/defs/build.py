@@ -2,25 +2,20 @@
 
 import dagster as dg
 
-from perf_assets.defs import (
-    checks,
-    evaluation,
-    features,
-    fleet,
-    jobs,
-    landing,
-    matrix,
-    model_checks,
-    models,
-    progress,
-    raw,
-    schedule,
-    schedules,
-    targets,
-    vectors,
-)
+from perf_assets.defs import jobs, schedules
+from perf_assets.defs import logging as progress
 from perf_assets.defs.executor import profile_executor
+from perf_assets.defs.ingest import checks, features, raw
+from perf_assets.defs.ingest import sensor as landing
+from perf_assets.defs.reports import fleet
 from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.scheduling import assets as schedule
+from perf_assets.defs.sources import assets as models
+from perf_assets.defs.sources import evaluation
+from perf_assets.defs.targets import assets as targets
+from perf_assets.defs.targets import checks as model_checks
+from perf_assets.defs.targets import pairs as matrix
+from perf_assets.defs.vectors import assets as vectors
 
 
 def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:

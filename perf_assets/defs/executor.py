@@ -2,9 +2,9 @@
 
 import dagster as dg
 
-from perf_assets.compute.profile import InProcessProfile, MultiprocessProfile, current_profile
-from perf_assets.compute.threads import process_count
 from perf_assets.core.errors import BadInputError
+from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
+from perf_assets.infra.threads import process_count
 
 
 def profile_executor() -> dg.ExecutorDefinition:
@@ -18,7 +18,7 @@ def profile_executor() -> dg.ExecutorDefinition:
     try:
         from dagster_dask import dask_executor
 
-        from perf_assets.compute.clusters import dask_arguments
+        from perf_assets.infra.clusters import dask_arguments
     except ImportError as error:
         raise BadInputError(f"the profile needs Dask ({error}): pip install 'perf_assets[cluster]'") from None
     kind, arguments = dask_arguments(profile)

@@ -5,8 +5,14 @@ from collections.abc import Sequence
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from perf_assets.core.model_tables import AMMS
-from perf_assets.defs import evaluation, fleet, matrix, models, schedule, targets, vectors
+from perf_assets.core.tables.models import AMMS
+from perf_assets.defs.reports import fleet
+from perf_assets.defs.scheduling import assets as schedule
+from perf_assets.defs.sources import assets as models
+from perf_assets.defs.sources import evaluation
+from perf_assets.defs.targets import assets as targets
+from perf_assets.defs.targets import pairs as matrix
+from perf_assets.defs.vectors import assets as vectors
 
 _ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)

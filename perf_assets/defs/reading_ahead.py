@@ -7,13 +7,13 @@ refused with its reason.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from perf_assets.compute.profile import DaskProfile, current_profile
-from perf_assets.compute.side_by_side import side_by_side
 from perf_assets.core.errors import BadInputError
+from perf_assets.infra.fanout import side_by_side
+from perf_assets.infra.profile import DaskProfile, current_profile
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import Prepared, one_by_one
 from perf_assets.storage.lake import LandedBundle
 from perf_assets.storage.landing import verified_manifest
+from perf_assets.workflows.ingest import Prepared, one_by_one
 
 _FEW = 100
 """Bundles that are read faster here than sent to workers."""

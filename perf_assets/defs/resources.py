@@ -8,15 +8,15 @@ from pydantic import Field
 
 from perf_assets.core.catalogue import Resolved, load_catalogue
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.tables import BUNDLES
-from perf_assets.features.derivations import deriving, unmapped
+from perf_assets.core.tables.landing import BUNDLES
+from perf_assets.features.counters.derivations import deriving, unmapped
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.features.fleet_samples import FleetTables
+    from perf_assets.features.fleet.samples import FleetTables
     from perf_assets.features.vectors import VectorSamples
 
 
@@ -37,7 +37,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
     def fleet_tables(self, machine: str | None = None) -> "FleetTables":
         """Application runs, kernel runs and data sheets of all machines, or of one."""
-        from perf_assets.features.fleet_samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables
+        from perf_assets.features.fleet.samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables
 
         warehouse, wanted = self.warehouse(), dict[str, object](machine=machine or "")
         chosen = "SELECT * FROM ({}) WHERE $machine IN (machine, '')"
@@ -47,14 +47,14 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
     def fleet_runs(self, machine: str | None = None) -> "pd.DataFrame":
         """Application runs of all machines, or of one."""
-        from perf_assets.features.fleet_samples import RUNS_QUERY
+        from perf_assets.features.fleet.samples import RUNS_QUERY
 
         chosen = f"SELECT * FROM ({RUNS_QUERY}) WHERE $machine IN (machine, '')"
         return self.warehouse().frame(chosen, {"machine": machine or ""})
 
     def vector_samples(self) -> "VectorSamples":
         """Runs of all machines as samples of relative-performance vectors."""
-        from perf_assets.features.fleet_vectors import VECTOR_QUERY, fleet_vectors
+        from perf_assets.features.fleet.vectors import VECTOR_QUERY, fleet_vectors
 
         return fleet_vectors(self.warehouse().frame(VECTOR_QUERY), self.fleet_tables())
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from perf_assets.core.machines import MachineSpec
 from perf_assets.demo.applications.design import Application, Configuration
-from perf_assets.demo.phase_costs import (
+from perf_assets.demo.hardware.phase_costs import (
     copy_cost,
     device_cost,
     file_cost,
@@ -17,8 +17,8 @@ from perf_assets.demo.phase_costs import (
     message_cost,
     system_instructions,
 )
-from perf_assets.demo.placement import Placement
-from perf_assets.demo.quantities import DEVICE, HOST
+from perf_assets.demo.hardware.placement import Placement
+from perf_assets.demo.hardware.quantities import DEVICE, HOST
 
 _START_SECONDS = 0.12
 _START_SECONDS_PER_RANK = 0.003

@@ -12,15 +12,19 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import MachineSpec
 from perf_assets.core.manifest import SPEC_NAME, BundleFacts
-from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.applications.design import Application
-from perf_assets.demo.damage import is_damaged, with_damage
+from perf_assets.demo.applications.kripke import KRIPKE
+from perf_assets.demo.applications.laghos import LAGHOS
+from perf_assets.demo.applications.minivite import MINIVITE
+from perf_assets.demo.applications.sw4lite import SW4LITE
+from perf_assets.demo.applications.testdfft import TESTDFFT
 from perf_assets.demo.execution import Execution, execute
 from perf_assets.demo.fleet_machines import load_machines, machine_text
-from perf_assets.demo.placement import place
-from perf_assets.demo.profiles import TARGET_COLUMN, arguments, multiplexed, profiled_runs, sample
+from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.rajaperf import benchmark_runs
 from perf_assets.demo.simulated import BenchmarkRun, ProfiledRun, SimulatedBundle
+from perf_assets.demo.tools.damage import is_damaged, with_damage
+from perf_assets.demo.tools.profiles import TARGET_COLUMN, arguments, multiplexed, profiled_runs, sample
 from perf_assets.demo.writers.caliper import write_caliper
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
 from perf_assets.demo.writers.hpctoolkit_xml import write_xml_database
@@ -29,6 +33,9 @@ from perf_assets.demo.writers.perf_stat import write_perf_stat
 from perf_assets.demo.writers.rajaperf_2024 import write_rajaperf_2024
 from perf_assets.demo.writers.rajaperf_2026 import write_rajaperf_2026
 from perf_assets.demo.writers.samples import write_samples_csv, write_samples_parquet
+
+APPLICATIONS: tuple[Application, ...] = (LAGHOS, KRIPKE, MINIVITE, SW4LITE, TESTDFFT)
+
 
 SOURCE_MACHINES = ("quartz", "ruby", "corona", "lassen")
 """Those that a site has measured for years."""

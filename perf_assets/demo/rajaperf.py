@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perf_assets.core.machines import MachineSpec
-from perf_assets.demo.device import gpu_seconds
-from perf_assets.demo.kernel_work import cpu_work, gpu_work
+from perf_assets.demo.hardware.device import gpu_seconds
+from perf_assets.demo.hardware.kernel_work import cpu_work, gpu_work
+from perf_assets.demo.hardware.processor import cpu_seconds
 from perf_assets.demo.kernels import Kernel, load_kernels, suite_kernels
-from perf_assets.demo.processor import cpu_seconds
 from perf_assets.demo.simulated import BenchmarkRun, KernelRun
 
 _SIZES_WITH_REPETITION_FACTORS = ((1_000_000, 1.0), (100_000, 1.0), (4_000_000, 0.1))

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_samples import FleetTables, benchmark_samples
-from perf_assets.features.paired import HOST, Floats, PairedSamples, physical
-from perf_assets.features.scaling import signed_log
+from perf_assets.features.fleet.samples import FleetTables, benchmark_samples
+from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
+from perf_assets.features.standardise import signed_log
 
 AMM, KERNEL, SHEET = "amm", "kernel", "sheet"
 _LEAST_SHARE = 0.5

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import Examples, PairedSamples
+from perf_assets.features.samples import Examples, PairedSamples
 
 Unseen = Literal["application", "machine"]
 """What is new when a prediction is made."""

@@ -8,9 +8,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import Examples, Floats, Indices, Mask, PairedSamples
-from perf_assets.features.pairing import Roles, key_text, pair_tables
-from perf_assets.features.scaling import signed_log
+from perf_assets.features.samples import Examples, Floats, Indices, Mask, PairedSamples
+from perf_assets.features.standardise import signed_log
+from perf_assets.features.tables.paired import Roles, key_text, pair_tables
 
 SLOWEST, FASTEST = "max", "min"
 """Reference of a vector: the machine with the largest or the smallest time; else a machine by its name."""

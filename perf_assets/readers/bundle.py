@@ -19,12 +19,12 @@ from perf_assets.core.manifest import (
     utc_naive,
 )
 from perf_assets.core.measurements import KernelTiming, Profile, Reading
-from perf_assets.core.shown_text import printable
-from perf_assets.core.tables import COUNTERS, RUNS, SPECS, TIMINGS
-from perf_assets.readers.rajaperf_threads import threads_of
+from perf_assets.core.tables.landing import COUNTERS, RUNS, SPECS, TIMINGS
+from perf_assets.core.text import printable
+from perf_assets.readers.files import load, read_text, scan, system_errors
+from perf_assets.readers.rajaperf.threads import threads_of
 from perf_assets.readers.read import read_files
-from perf_assets.readers.sample_table import IDENTITY, MAX_COLUMNS
-from perf_assets.readers.source import load, read_text, scan, system_errors
+from perf_assets.readers.samples.table import IDENTITY, MAX_COLUMNS
 
 _MAX_SPEC_BYTES = 2**20
 _CROSS_MODELLING = "cross-modelling"

@@ -7,7 +7,7 @@ A line is a record: `__rec=node` builds a tree of attributes and values, `__rec=
 import re
 from dataclasses import dataclass, field
 
-from perf_assets.readers.source import SourceFile, read_text, unreadable
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 
 MAX_BYTES = 16 * 2**20
 

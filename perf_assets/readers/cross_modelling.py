@@ -3,9 +3,9 @@
 from typing import Any
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.readers.files import SourceFile, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json
 from perf_assets.readers.metric_names import unit_in, wall_seconds_of
-from perf_assets.readers.source import SourceFile, unreadable
 
 IDENTITY = frozenset(
     ("machine", "app", "exec", "args", "ranks", "events", "path", "modules", "spack_env", "exec_path", "duration")

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from perf_assets.readers.source import SourceFile, read_text, unreadable
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 
 MAX_JSON_BYTES = 16 * 2**20
 

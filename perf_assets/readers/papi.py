@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.readers.files import SourceFile, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json
 from perf_assets.readers.metric_names import NO_UNIT, total_of
-from perf_assets.readers.source import SourceFile, unreadable
 
 WALL_TIME = "real_time_nsec"
 """Wall-clock nanoseconds; `cycles` beside it are wall-clock cycles too, not PAPI_TOT_CYC."""

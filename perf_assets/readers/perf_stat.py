@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json_text
 from perf_assets.readers.metric_names import NO_UNIT, FreeNames, per_second
-from perf_assets.readers.source import SourceFile, read_text, unreadable
 
 _MAX_BYTES = 4 * 2**20
 _SEPARATORS = (",", ";", "\t")

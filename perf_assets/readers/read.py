@@ -5,12 +5,15 @@ from pathlib import Path
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.measurements import Profile, Reading
-from perf_assets.core.shown_text import printable
-from perf_assets.readers import cross_modelling, hpctoolkit_v4, hpctoolkit_xml, papi, perf_stat, samples, valgrind
-from perf_assets.readers.detect import UNDERSTOOD, Kind, kind_of
-from perf_assets.readers.rajaperf import read_rajaperf
-from perf_assets.readers.sample_table import SampleTables
-from perf_assets.readers.source import SourceFile, scan, system_errors, unreadable
+from perf_assets.core.text import printable
+from perf_assets.readers import cross_modelling, papi, perf_stat, valgrind
+from perf_assets.readers.files import SourceFile, scan, system_errors, unreadable
+from perf_assets.readers.formats import UNDERSTOOD, Kind, kind_of
+from perf_assets.readers.hpctoolkit import v4 as hpctoolkit_v4
+from perf_assets.readers.hpctoolkit import xml as hpctoolkit_xml
+from perf_assets.readers.rajaperf.read import read_rajaperf
+from perf_assets.readers.samples import csv as samples
+from perf_assets.readers.samples.table import SampleTables
 
 Found = dict[Kind, list[SourceFile]]
 """Files by what they are."""
@@ -91,7 +94,7 @@ def _read_samples(found: Found) -> Reading:
     formats = ["samples-csv"] if tables else []
     if Kind.PARQUET in found:
         # pyarrow costs a quarter of a second to import, and most readings need none of it.
-        from perf_assets.readers import samples_parquet
+        from perf_assets.readers.samples import parquet as samples_parquet
 
         tables += [samples_parquet.read_table(source) for source in found[Kind.PARQUET]]
         formats.append("samples-parquet")

@@ -3,9 +3,9 @@
 import re
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.readers.files import SourceFile, opened, unreadable
 from perf_assets.readers.json_text import finite_number
 from perf_assets.readers.metric_names import NO_UNIT
-from perf_assets.readers.source import SourceFile, opened, unreadable
 
 _CHUNK_BYTES = 2**20
 _MAX_LINE_BYTES = 64 * 1024

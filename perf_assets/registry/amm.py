@@ -8,10 +8,10 @@ from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import has_registry, mlflow_tracking_uri
-from perf_assets.features.fleet_samples import benchmark_samples
-from perf_assets.models.amm import AmmEncoder
-from perf_assets.models.amm_choice import TrainedEncoder
+from perf_assets.core.paths import has_registry, mlflow_tracking_uri
+from perf_assets.features.fleet.samples import benchmark_samples
+from perf_assets.models.amm.encoder import AmmEncoder
+from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.registry.lineage import AMM, ENCODER, SOURCE, sources_in_use
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.versions import CHAMPION, fitted_folder, tags_by_version, versions

@@ -6,7 +6,7 @@ from typing import Any
 import mlflow
 import pandas as pd
 
-from perf_assets.models.amm_choice import TrainedEncoder
+from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.registry.amm import vectors
 
 

@@ -4,16 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError, RegistryError
-from perf_assets.core.places import has_registry
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.inputs import Embedded
+from perf_assets.core.paths import has_registry
+from perf_assets.features.samples import PairedSamples
 from perf_assets.models.source.basis import PriorBasis
-from perf_assets.models.source_model import SourceModel
-from perf_assets.models.source_training import BLEND, TrainedSource
-from perf_assets.registry import source_pyfunc
+from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.training import BLEND, TrainedSource
+from perf_assets.models.source.tree_features import Embedded
 from perf_assets.registry.lineage import SOURCE
-from perf_assets.registry.source_questions import SIGNATURE, example_questions
+from perf_assets.registry.pyfunc import source as source_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
+from perf_assets.registry.tables.source import SIGNATURE, example_questions
 from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, versions
 
 NAME = SOURCE

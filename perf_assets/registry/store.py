@@ -18,10 +18,10 @@ from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
 from perf_assets.core.errors import BadInputError, DatabaseError, RegistryError
-from perf_assets.core.locks import exclusive
-from perf_assets.core.places import lake_root, mlflow_tracking_uri, project_root, sqlite_file
-from perf_assets.core.postgres import Address, is_postgres
-from perf_assets.core.shown_text import csv_of
+from perf_assets.core.paths import lake_root, mlflow_tracking_uri, project_root, sqlite_file
+from perf_assets.core.text import csv_of
+from perf_assets.infra.locks import exclusive
+from perf_assets.infra.postgres import Address, is_postgres
 
 EXPERIMENT = "perf_assets"
 _REQUIREMENTS = ["perf_assets"]

@@ -7,11 +7,11 @@ import pandas as pd
 
 from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import RegistryError, UnknownError
-from perf_assets.features.raw_counters import load_formulas, save_formulas
-from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.features.counters.raw import load_formulas, save_formulas
+from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.target_inputs import signature
-from perf_assets.registry.target_questions import example_questions
+from perf_assets.registry.tables.target import example_questions
+from perf_assets.registry.tables.target_inputs import signature
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
 FORMULAS = "counters.json"

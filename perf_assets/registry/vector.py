@@ -7,10 +7,10 @@ import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vector_model import TrainedVector, VectorModel
-from perf_assets.registry import vector_pyfunc
+from perf_assets.models.vectors.model import TrainedVector, VectorModel
+from perf_assets.registry.pyfunc import vector as vector_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.vector_questions import SIGNATURE, example_questions
+from perf_assets.registry.tables.vector import SIGNATURE, example_questions
 from perf_assets.registry.versions import fitted_folder, versions
 
 NAME = "perf-relative-vector"

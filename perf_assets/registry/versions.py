@@ -13,8 +13,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
 from perf_assets.core.errors import BadInputError, RegistryError
-from perf_assets.core.places import is_own_registry, mlflow_tracking_uri
-from perf_assets.core.shown_text import without_passwords
+from perf_assets.core.paths import is_own_registry, mlflow_tracking_uri
+from perf_assets.core.text import without_passwords
 from perf_assets.registry.store import first_line, open_store
 
 _log = logging.getLogger("perf_assets.registry")

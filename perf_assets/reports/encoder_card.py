@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from perf_assets.core.shown_text import markdown_rows
+from perf_assets.core.text import markdown_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,10 +4,10 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Estimates, KillAt, Planning
-from perf_assets.scheduling.compiled import Floats, Integers
-from perf_assets.scheduling.jobs import LEAST_SECONDS, Jobs
-from perf_assets.scheduling.learner import Learner
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.kernels.compiled import Floats, Integers
+from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS, Jobs
+from perf_assets.scheduling.kernels.learner import Learner
+from perf_assets.scheduling.traces.trace import Trace
 
 _REMEMBERED = 8
 """Last jobs of a group that an estimate is the median of."""

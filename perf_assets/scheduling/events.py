@@ -6,7 +6,7 @@ from enum import IntEnum
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.scheduling.compiled import Floats, Integers
+from perf_assets.scheduling.kernels.compiled import Floats, Integers
 from perf_assets.scheduling.simulate import Machine, Schedule
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perf_assets.compute.resume import Kept, NothingKept, Rows, resumed
+from perf_assets.infra.resume import Kept, NothingKept, Rows, resumed
 from perf_assets.scheduling.fleet_jobs import FleetJobs, Problem
 from perf_assets.scheduling.metrics import Metrics
 from perf_assets.scheduling.simulate import Machine, Schedule, compile_all
@@ -19,7 +19,7 @@ from perf_assets.scheduling.strategies import (
     measured,
     nodes_to_match,
 )
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.traces.trace import Trace
 
 LOADS = tuple(round(0.5 + 0.1 * step, 1) for step in range(11))
 FULL_LOAD = 1.0
@@ -130,3 +130,44 @@ def _row(metrics: Metrics) -> dict[str, object]:
         "underestimated_count": metrics.underestimated,
         "promises_broken_count": metrics.promises_broken,
     }
+
+
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A job on neighbouring nodes."""
+
+    job: int
+    start: float
+    end: float
+    first_node: int
+    nodes: int
+    is_narrower: bool
+    """Whether it ran on fewer nodes than asked for."""
+    was_killed: bool
+
+
+def busy_day(schedule: Schedule) -> float:
+    """When the day begins at whose noon most jobs wait; days are counted from the first submission."""
+    noons = (np.arange(int(schedule.jobs.submit[-1] // DAY_SECONDS) + 1) + 0.5) * DAY_SECONDS
+    waiting = np.searchsorted(schedule.jobs.submit, noons) - np.searchsorted(np.sort(schedule.outcome.start), noons)
+    return float(noons[int(np.argmax(waiting))] - DAY_SECONDS / 2)
+
+
+def bars(schedule: Schedule, machine: int, begins: float, ends: float) -> list[Bar]:
+    """Jobs that run on a machine in a time, each on the lowest nodes that were free when it started."""
+    outcome, nodes, was_killed = schedule.outcome, schedule.nodes, schedule.was_killed
+    is_narrower = nodes < schedule.jobs.nodes[schedule.jobs.first[:-1]]
+    free_from = np.full(schedule.machines[machine].nodes, -np.inf)
+    found: list[Bar] = []
+    here = np.flatnonzero((schedule.machine == machine) & (outcome.end > begins) & (outcome.start < ends))
+    for job in here[np.argsort(outcome.start[here], kind="stable")].tolist():
+        start, end = float(outcome.start[job]), float(outcome.end[job])
+        taken = np.flatnonzero(free_from <= start)[: nodes[job]]
+        free_from[taken] = end
+        parts = np.split(taken, np.flatnonzero(np.diff(taken) > 1) + 1)
+        how = bool(is_narrower[job]), bool(was_killed[job])
+        found += [Bar(job, start, end, int(part[0]), len(part), *how) for part in parts]
+    return found

@@ -12,11 +12,11 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Planning
-from perf_assets.scheduling.compiled import Floats, Integers, Mask
 from perf_assets.scheduling.estimates import asked_seconds, check_requests, model_learner, planned
-from perf_assets.scheduling.jobs import LEAST_SECONDS, Jobs
-from perf_assets.scheduling.learner import Learner
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
+from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS, Jobs
+from perf_assets.scheduling.kernels.learner import Learner
+from perf_assets.scheduling.traces.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)

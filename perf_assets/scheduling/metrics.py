@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perf_assets.scheduling.compiled import Floats
+from perf_assets.scheduling.kernels.compiled import Floats
 from perf_assets.scheduling.simulate import Schedule
 
 BOUND_SECONDS = 10.0

@@ -7,13 +7,13 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Planning, Policy
-from perf_assets.scheduling.compiled import Floats, Integers, Mask
-from perf_assets.scheduling.conservative_kernel import run_conservative
 from perf_assets.scheduling.estimates import history_learner, no_learner, plain_jobs
-from perf_assets.scheduling.jobs import Jobs, Outcome, empty_outcome
-from perf_assets.scheduling.learner import Learner
-from perf_assets.scheduling.list_kernel import Order, run_list
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
+from perf_assets.scheduling.kernels.conservative import run_conservative
+from perf_assets.scheduling.kernels.jobs import Jobs, Outcome, empty_outcome
+from perf_assets.scheduling.kernels.learner import Learner
+from perf_assets.scheduling.kernels.list import Order, run_list
+from perf_assets.scheduling.traces.trace import Trace
 
 _ORDERS = {
     Policy.FCFS: Order(False, False, False),

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from perf_assets.core.errors import BadInputError, UnknownError
-from perf_assets.core.tables import RUNS, SPECS, TIMINGS
+from perf_assets.core.tables.landing import RUNS, SPECS, TIMINGS
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction
-from perf_assets.serving.asked import Observation, Run
-from perf_assets.serving.models import Models, next_step
+from perf_assets.serving.champions import Models, next_step
+from perf_assets.serving.requests import Observation, Run
 from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import ServedTarget
 from perf_assets.storage.lake import Lake

@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perf_assets.core.canonical import XAMM_FEATURES
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.canonical import XAMM_FEATURES
+from perf_assets.features.counters.raw import by_quantity, features_of_run
 from perf_assets.features.descriptions import Descriptions
-from perf_assets.features.fleet_samples import configuration_name
-from perf_assets.features.paired import HOST, Floats
-from perf_assets.features.raw_counters import by_quantity, features_of_run
-from perf_assets.models.paired_evaluation import NINETY_PERCENT
+from perf_assets.features.fleet.samples import configuration_name
+from perf_assets.features.samples import HOST, Floats
+from perf_assets.models.common.questions import Questions
+from perf_assets.models.source.model import Answers, SourceModel
 from perf_assets.models.source.plain import PLAIN
-from perf_assets.models.source_model import Answers, SourceModel
-from perf_assets.models.stored_samples import Questions
+from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, load_source
 from perf_assets.serving.answers import Prediction
-from perf_assets.serving.asked import Run
+from perf_assets.serving.requests import Run
 
 _FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
 

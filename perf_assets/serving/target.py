@@ -7,22 +7,56 @@ from datetime import datetime
 
 import numpy as np
 
-from perf_assets.core.canonical import XAMM_FEATURES
 from perf_assets.core.catalogue import Catalogue, Resolved
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_samples import configuration_name
-from perf_assets.features.paired import HOST, Floats, physical
-from perf_assets.features.raw_counters import by_quantity, features_of_run
-from perf_assets.models.adapted import AdaptedTarget
-from perf_assets.models.online import OnlineCorrection, RunsAsSeen
-from perf_assets.models.paired_evaluation import NINETY_PERCENT
-from perf_assets.models.stored_samples import Questions
+from perf_assets.core.tables.canonical import XAMM_FEATURES
+from perf_assets.features.counters.raw import by_quantity, features_of_run
+from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
+from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
+from perf_assets.models.common.questions import Questions
+from perf_assets.models.target.evaluation import NINETY_PERCENT
+from perf_assets.models.target.model import AdaptedTarget
+from perf_assets.models.target.online import OnlineCorrection, RunsAsSeen
+from perf_assets.registry.tables.target import usual_features
 from perf_assets.registry.target import load_target, registered_name
-from perf_assets.registry.target_questions import usual_features
 from perf_assets.registry.versions import created_at, tags_of
 from perf_assets.serving.answers import Prediction
-from perf_assets.serving.asked import Run
-from perf_assets.serving.ranges import Ranges
+from perf_assets.serving.requests import Run
+
+_SLACK = 1e-6
+"""Relative: a number that was written and read again is still inside."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Least and largest value of each column of runs on a machine."""
+
+    names: tuple[str, ...]
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, samples: PairedSamples, source: int) -> "Ranges":
+        """Of application runs on a reference machine; columns that it never measured have no range."""
+        runs = samples.counters[source, np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark]
+        seen = np.isfinite(runs)
+        least = np.where(seen, runs, np.inf).min(axis=0)
+        most = np.where(seen, runs, -np.inf).max(axis=0)
+        never = ~seen.any(axis=0) | ~np.isin(samples.counter_names, RUN_COLUMNS)
+        return cls(samples.counter_names, np.where(never, -np.inf, least), np.where(never, np.inf, most))
+
+    def outside(self, counters: Floats) -> list[str]:
+        """One warning that names the columns of a run that no known run was like, or none."""
+        slack = _SLACK * np.abs(counters)
+        wrong = np.flatnonzero((counters < self.least - slack) | (counters > self.most + slack))
+        if not len(wrong):
+            return []
+        named = [
+            f"{self.names[i]} {counters[i]:.4g} (known: {self.least[i]:.4g} to {self.most[i]:.4g})"
+            for i in wrong.tolist()
+        ]
+        return [f"outside the training range: {', '.join(named)}"]
+
 
 _FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
 _HARD = 0.7

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
-from perf_assets.storage.files import replacing
+from perf_assets.infra.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

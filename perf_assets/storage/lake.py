@@ -11,7 +11,7 @@ from urllib.parse import quote
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, check_bundle_name, digest_of
-from perf_assets.core.places import lake_root, local_warehouse
+from perf_assets.core.paths import lake_root, local_warehouse
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -24,7 +24,7 @@ from perf_assets.core.manifest import (
     digest_of,
     parse_manifest,
 )
-from perf_assets.storage.files import sha256_of
+from perf_assets.infra.files import sha256_of
 from perf_assets.storage.lake import Lake, LandedBundle
 
 

@@ -1,16 +1,64 @@
 """What stands in the warehouse for a machine: rows of its record, and what follows from them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
 
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.schema import Derivation, Table
-from perf_assets.core.tables import BUNDLES, COUNTERS, RAW_TABLES, SPECS, TABLES
-from perf_assets.storage.files import sha256_of
+from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RAW_TABLES, SPECS, TABLES
+from perf_assets.core.tables.schema import Derivation, Table
+from perf_assets.infra.files import sha256_of
 from perf_assets.storage.record import MachineRecord, Snapshot
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Rows of a table that break one rule of its vocabulary."""
+
+    rule: str
+    row_count: int
+    example: str
+
+
+def violations(connection: duckdb.DuckDBPyConnection, table: Table, machine: str) -> list[Violation]:
+    """Rules that a machine's rows of `table` break."""
+    return [*_shape_violations(connection, table), *_row_violations(connection, table, machine)]
+
+
+def _shape_violations(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Violation]:
+    expected = {column.name: column.type.value for column in table.columns}
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'main' AND table_name = ?",
+        [table.name],
+    ).fetchall()
+    actual = dict(rows)
+    for name in sorted(expected.keys() | actual.keys()):
+        if expected.get(name) != actual.get(name):
+            example = f"is {actual.get(name, 'absent')}, should be {expected.get(name, 'absent')}"
+            yield Violation(f"column {name}", 0, example)
+
+
+def _row_violations(connection: duckdb.DuckDBPyConnection, table: Table, machine: str) -> Iterator[Violation]:
+    actual = {row[0] for row in connection.execute(f'DESCRIBE "{table.name}"').fetchall()}
+    key = ", ".join(f'"{name}"' for name in table.key)
+    rows = f'SELECT {key} FROM "{table.name}" WHERE {table.of_machine}'
+    rules = {
+        f"{column.name}: {column.rule()}": f"{rows} AND ({condition})"
+        for column in table.columns
+        if column.name in actual and (condition := column.violation())
+    }
+    if actual.issuperset(table.key):
+        rules[f"key ({', '.join(table.key)}) is unique"] = f"{rows} GROUP BY ALL HAVING count(*) > 1"
+    for rule, query in rules.items():
+        found = connection.execute(
+            f"SELECT count(*), first(rows) FROM ({query}) AS rows", {"machine": machine}
+        ).fetchone()
+        if found and found[0]:
+            yield Violation(rule, found[0], str(found[1]))
+
 
 STATE = "warehouse_state"
 """Table: which vocabulary the warehouse has (empty machine), which record of each machine, and what was derived."""

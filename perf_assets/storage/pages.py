@@ -4,9 +4,9 @@ import html
 import re
 from pathlib import Path
 
-from perf_assets.storage.files import write_bytes
+from perf_assets.infra.files import write_bytes
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import leased
 
 INDEX = "index.html"
 _MACHINE = "machine-{}.html"

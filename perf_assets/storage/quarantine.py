@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.storage.files import sha256_of, write_bytes
+from perf_assets.infra.files import sha256_of, write_bytes
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake, LandedBundle, strays
 from perf_assets.storage.landing import plain_files
-from perf_assets.storage.leases import leased
 
 _HASHED_BYTES = 64 * 2**20
 _STRAYS = "_strays"

@@ -20,9 +20,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.schema import Table, Type
-from perf_assets.core.tables import BUNDLES, RECORD_TABLES
-from perf_assets.storage.files import publish, remove_temporaries, replacing, sha256_of, steadily
+from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES
+from perf_assets.core.tables.schema import Table, Type
+from perf_assets.infra.files import publish, remove_temporaries, replacing, sha256_of, steadily
 
 Row = Mapping[str, Any]
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.schema import Table, Type
-from perf_assets.storage.files import replacing
+from perf_assets.core.tables.schema import Table, Type
+from perf_assets.infra.files import replacing
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import leased
 from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:

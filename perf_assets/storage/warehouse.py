@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, TypeVar
 import duckdb
 
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.locks import exclusive
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.model_tables import RESULT_TABLES
-from perf_assets.core.places import local_warehouse
-from perf_assets.core.schema import Table
-from perf_assets.core.tables import BUNDLES, RAW_TABLES, TABLES, vocabulary_digest
-from perf_assets.storage.files import publish
+from perf_assets.core.paths import local_warehouse
+from perf_assets.core.tables.landing import BUNDLES, RAW_TABLES, TABLES, vocabulary_digest
+from perf_assets.core.tables.models import RESULT_TABLES
+from perf_assets.core.tables.schema import Table
+from perf_assets.infra.files import publish
+from perf_assets.infra.locks import exclusive
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.loading import (
     STATE,
     Derive,
     RecordChangedError,
+    Violation,
     counters_of,
     derivation_digest,
     derive,
@@ -35,9 +36,9 @@ from perf_assets.storage.loading import (
     results_digest,
     results_of,
     row_counts,
+    violations,
 )
 from perf_assets.storage.record import MachineRecord
-from perf_assets.storage.violations import Violation, violations
 
 if TYPE_CHECKING:
     import pandas as pd

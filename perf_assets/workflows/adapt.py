@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perf_assets.core.manifest import digest_of
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import leased
 from perf_assets.workflows.describe import description_of, digest_of_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.features.descriptions import Descriptions
-    from perf_assets.features.paired import PairedSamples
-    from perf_assets.models.adapted import AdaptedTarget
-    from perf_assets.models.paired_prior import Prior
+    from perf_assets.features.samples import PairedSamples
     from perf_assets.models.source.basis import PriorBasis
+    from perf_assets.models.target.model import AdaptedTarget
+    from perf_assets.models.target.prior import Prior
 
 Progress = Callable[[str], None]
 _LOCK_WAIT_SECONDS = 3600.0
@@ -48,7 +48,7 @@ class AdaptationInputs:
 
     def adapt(self, progress: Progress) -> "AdaptedTarget":
         """Fit the target model."""
-        from perf_assets.models.adapted import adapt
+        from perf_assets.models.target.model import adapt
 
         return adapt(self.samples, self.machine, self.prior, self.seed, progress)
 
@@ -105,6 +105,6 @@ def target_tags(inputs: AdaptationInputs, own: dict[str, str]) -> dict[str, str]
 
 def reference_machine(adapted: "AdaptedTarget") -> str:
     """Machine whose runs and counters the model starts from: that of the first view."""
-    from perf_assets.features.paired import physical
+    from perf_assets.features.samples import physical
 
     return physical(next(iter(adapted.views.values())).source)

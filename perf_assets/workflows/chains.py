@@ -1,7 +1,7 @@
 """Moves of aliases that keep every chain of target model, source model, encoder and descriptions able to answer."""
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.model_tables import AMMS
+from perf_assets.core.tables.models import AMMS
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_or_none
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.model_tables import AMMS
-from perf_assets.core.places import has_registry
-from perf_assets.features.fleet_samples import FleetTables
+from perf_assets.core.paths import has_registry
+from perf_assets.core.tables.models import AMMS
+from perf_assets.features.fleet.samples import FleetTables
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of, store_part, stored
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.features.descriptions import Descriptions
-    from perf_assets.models.amm import AmmEncoder
-    from perf_assets.models.amm_choice import TrainedEncoder
+    from perf_assets.models.amm.encoder import AmmEncoder
+    from perf_assets.models.source.amm_options import TrainedEncoder
     from perf_assets.registry.store import Version
 
 Progress = Callable[[str], None]
@@ -38,8 +38,8 @@ def train_and_register_encoder(
     tables: FleetTables, seed: int, provenance: dict[str, str], progress: Progress
 ) -> RegisteredEncoder:
     """Train the encoder on all machines, choose the options of Algorithm 1 on held-out ones, register it."""
-    from perf_assets.features.fleet_samples import fleet_samples
-    from perf_assets.models.amm_choice import train_encoder
+    from perf_assets.features.fleet.samples import fleet_samples
+    from perf_assets.models.source.amm_options import train_encoder
     from perf_assets.registry.amm import register_encoder
     from perf_assets.reports.encoder_card import encoder_card
 
@@ -107,7 +107,7 @@ def digest_of_rows(rows: "pd.DataFrame") -> str:
 def described_rows(encoder: "AmmEncoder", tables: FleetTables) -> "pd.DataFrame":
     """Rows of `model_amm__machines` of the machines of tables, but for whether they are simulated."""
     from perf_assets.features.descriptions import AMM, description_rows
-    from perf_assets.features.fleet_samples import benchmark_samples
+    from perf_assets.features.fleet.samples import benchmark_samples
 
     samples = benchmark_samples(tables.kernels, with_scaling=True)
     by_option = encoder.every_option(samples)

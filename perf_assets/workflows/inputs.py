@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.storage.files import replacing
+from perf_assets.infra.files import replacing
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.describe import descriptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.features.paired import Floats
+    from perf_assets.features.samples import Floats
 
 _FILE = "model_source__inputs.parquet"
 
@@ -31,7 +31,7 @@ def make_inputs(lake: Lake, runs: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
     from perf_assets.features.descriptions import with_vectors
-    from perf_assets.features.fleet_samples import fleet_samples
+    from perf_assets.features.fleet.samples import fleet_samples
     from perf_assets.registry.lineage import ENCODER
     from perf_assets.registry.source import NAME, load_embedding, source_in_use
     from perf_assets.registry.versions import tags_of

@@ -11,10 +11,10 @@ from perf_assets.workflows.describe import descriptions
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.features.paired import PairedSamples
-    from perf_assets.models.inputs import Embedded
+    from perf_assets.features.samples import PairedSamples
     from perf_assets.models.source.settings import SourceSettings
-    from perf_assets.models.source_training import TrainedSource
+    from perf_assets.models.source.training import TrainedSource
+    from perf_assets.models.source.tree_features import Embedded
     from perf_assets.registry.store import Version
 
 Progress = Callable[[str], None]
@@ -53,10 +53,10 @@ def train_and_register(
     that have not seen them.
     """
     from perf_assets.features.descriptions import with_vectors
-    from perf_assets.features.fleet_samples import benchmark_samples, fleet_samples
-    from perf_assets.models.inputs import fit_embedding
+    from perf_assets.features.fleet.samples import benchmark_samples, fleet_samples
     from perf_assets.models.source.basis import PriorBasis
-    from perf_assets.models.source_training import DescribedBy, not_worse, train_source
+    from perf_assets.models.source.training import DescribedBy, not_worse, train_source
+    from perf_assets.models.source.tree_features import fit_embedding
     from perf_assets.registry.amm import load_encoder
     from perf_assets.registry.lineage import ENCODER
     from perf_assets.registry.source import register_source

@@ -13,13 +13,13 @@ import pytest
 from chaos import checks
 from chaos.corruption import WAYS, corrupt
 from chaos.expected import Expected
-from perf_assets.core.tables import COUNTERS, RUNS
+from perf_assets.core.tables.landing import COUNTERS, RUNS
+from perf_assets.infra.leases import leased
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.leases import leased
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.defs.conftest import land_perf_stat
 
 MACHINE, GOOD, BAD = "quartz", "b1", "b0"

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.measurements import KernelTiming
-from perf_assets.features.benchmark_tables import benchmark_table, suite_tables
-from perf_assets.storage.files import replacing_folder
+from perf_assets.features.tables.xamm_benchmarks import benchmark_table, suite_tables
+from perf_assets.infra.files import replacing_folder
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "xamm"
 TABLES = ("machines.csv", "app-train.csv", "app-test.csv")

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perf_assets.cli.services import SERVES, Service, end_left_behind, stop
+from perf_assets.cli.support.services import SERVES, Service, end_left_behind, stop
 
 _SLEEP = ["sleep", "1000"]
 _PARENT = "import subprocess, sys, time; subprocess.Popen(['sleep', '1000']); time.sleep(1000)"

@@ -108,7 +108,7 @@ def test_wrong_input_is_one_clear_line(files: tuple[Path, Path], more: tuple[str
 
 
 def test_levels_are_numbers(tmp_path: Path) -> None:
-    from perf_assets.cli.tables import read_table
+    from perf_assets.cli.support.tables import read_table
 
     pd.DataFrame({"use": ["Low (3)", "High (8)"], "x": [1, 2]}).to_csv(tmp_path / "t.csv", index=False)
     assert read_table(tmp_path / "t.csv")["use"].tolist() == [3.0, 8.0]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.core.canonical import VECTOR_FEATURES, XAMM_FEATURES
 from perf_assets.core.catalogue import load_catalogue, plain_name
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES
 
 
 @pytest.mark.parametrize(

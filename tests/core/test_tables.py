@@ -5,10 +5,10 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from perf_assets.cli.vocabulary import command
+from perf_assets.cli.commands.vocabulary import command
 from perf_assets.core.machines import MachineSpec
-from perf_assets.core.schema import Column, Table, Type
-from perf_assets.core.tables import SPECS, TABLES
+from perf_assets.core.tables.landing import SPECS, TABLES
+from perf_assets.core.tables.schema import Column, Table, Type
 from tests.docs.pages import written_by_command
 
 LAYERS = {"raw", "core", "model", "eval", "out"}

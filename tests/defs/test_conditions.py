@@ -10,14 +10,14 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 from dagster._core.test_utils import create_run_for_test
 
-from perf_assets.core.model_tables import AMMS, TRANSFER_SCORES
-from perf_assets.core.run_tables import DERIVED_TABLES, FEATURES
-from perf_assets.core.tables import BUNDLES, RECORD_TABLES, TIMINGS
-from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES, TIMINGS
+from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
+from perf_assets.core.tables.runs import DERIVED_TABLES, FEATURES
+from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.fleet import FLEET_PAGE
-from perf_assets.defs.models import ENCODER, MAP, WITH_AMM, WITHOUT_AMM
-from perf_assets.defs.targets import ADAPTED, PAGE
+from perf_assets.defs.reports.fleet import FLEET_PAGE
+from perf_assets.defs.sources.assets import ENCODER, MAP, WITH_AMM, WITHOUT_AMM
+from perf_assets.defs.targets.assets import ADAPTED, PAGE
 
 MACHINES = ["quartz", "ruby"]
 OF_TARGET = {ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, PAGE}

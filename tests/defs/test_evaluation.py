@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.defs import evaluation
 from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.sources import evaluation
+from perf_assets.storage.checkpoints import Unfinished
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.unfinished import Unfinished
 from tests.reports.tables import embeddings, scores
 
 
@@ -40,9 +40,9 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
     resource.warehouse().rebuild()
     assets = [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("perf_assets.features.fleet_samples.fleet_samples", lambda tables: SimpleNamespace(digest="d"))
-        patch.setattr("perf_assets.models.experiments.run_experiments", given_scores)
-        patch.setattr("perf_assets.models.experiments.embedding_pictures", given_pictures)
+        patch.setattr("perf_assets.features.fleet.samples.fleet_samples", lambda tables: SimpleNamespace(digest="d"))
+        patch.setattr("perf_assets.models.source.experiments.run_experiments", given_scores)
+        patch.setattr("perf_assets.models.source.experiments.embedding_pictures", given_pictures)
         done = dg.materialize(assets, resources={"lake": resource})
     assert done.success
     assert seeds == [3]

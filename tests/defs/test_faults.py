@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from perf_assets.defs import raw
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.ingest import raw
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse

@@ -3,14 +3,14 @@
 import dagster as dg
 import duckdb
 
-from perf_assets.core.run_tables import COUNTERS_WIDE, FEATURES
-from perf_assets.core.tables import COUNTERS, RECORD_TABLES, RUNS, TABLES
-from perf_assets.defs import features, raw
+from perf_assets.core.tables.landing import COUNTERS, RECORD_TABLES, RUNS, TABLES
+from perf_assets.core.tables.runs import COUNTERS_WIDE, FEATURES
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.ingest import features, raw
 from perf_assets.defs.resources import LakeResource
-from perf_assets.features.quality import DOUBTS
+from perf_assets.features.counters.quality import DOUBTS
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.violations import Violation
+from perf_assets.storage.loading import Violation
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil
 

@@ -13,16 +13,16 @@ import pytest
 from dagster._core.events import EngineEventData
 from dagster._core.test_utils import create_run_for_test
 
-from perf_assets.defs import landing
-from perf_assets.defs.dead_runs import PROCESS_TAG
+from perf_assets.defs.ingest import sensor as landing
+from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.jobs import refresh_machine_job
-from perf_assets.defs.landing import landing_sensor
+from perf_assets.defs.operate.dead_runs import PROCESS_TAG
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.schedules import nightly_ingestion
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
+from perf_assets.workflows.ingest import ingest_machine
 from tests.defs.conftest import land_perf_stat, spoil
 
 

@@ -6,10 +6,10 @@ import dagster as dg
 import numpy as np
 import pytest
 
-from perf_assets.core.schedule_tables import TURNAROUND
-from perf_assets.defs import schedule_inputs
+from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.schedule import simulate_schedules
+from perf_assets.defs.scheduling import inputs as schedule_inputs
+from perf_assets.defs.scheduling.assets import simulate_schedules
 from perf_assets.scheduling import experiment
 from perf_assets.scheduling.fleet_jobs import Problem
 from perf_assets.scheduling.strategies import STRATEGIES

@@ -16,15 +16,15 @@ from dagster._core.storage.defs_state.base import set_defs_state_storage
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import BundleFacts
-from perf_assets.core.model_tables import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
-from perf_assets.core.verdict_tables import VERDICTS
+from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
+from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.fleet import FLEET_PAGE
-from perf_assets.defs.models import WITH_AMM
+from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.targets import ADAPTED
+from perf_assets.defs.sources.assets import WITH_AMM
+from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.models import transfer_matrix
+from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land

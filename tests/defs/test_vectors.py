@@ -9,11 +9,12 @@ from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.vector_tables import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
-from perf_assets.defs.vectors import VECTOR
+from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_GROWTH, VECTOR_SCORES
+from perf_assets.defs.vectors.assets import VECTOR
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.models import vector_blend, vector_evaluation
-from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.models.vectors import blend as vector_blend
+from perf_assets.models.vectors import evaluation as vector_evaluation
+from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
 from perf_assets.registry.versions import load
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land

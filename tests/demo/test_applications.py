@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.applications.design import Application, Grid
 from perf_assets.demo.execution import Execution, execute
+from perf_assets.demo.fleet import APPLICATIONS
 from perf_assets.demo.fleet_machines import load_machines
-from perf_assets.demo.observation import observe
-from perf_assets.demo.placement import place
+from perf_assets.demo.hardware.placement import place
+from perf_assets.demo.tools.observation import observe
 
 MACHINES = load_machines()
 COUNTS = {"Laghos": 154, "Kripke": 106, "miniVite": 289, "SW4lite": 15, "TESTDFFT": 85}

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from perf_assets.demo.applications.catalogue import APPLICATIONS
-from perf_assets.demo.counters import EVENT_SETS, counter_names
 from perf_assets.demo.execution import Execution, execute
+from perf_assets.demo.fleet import APPLICATIONS
 from perf_assets.demo.fleet_machines import load_machines
-from perf_assets.demo.observation import observe
-from perf_assets.demo.placement import place
-from perf_assets.demo.profiles import arguments, multiplexed, profiled_runs, sample
-from perf_assets.demo.quantities import DEVICE, HOST
+from perf_assets.demo.hardware.placement import place
+from perf_assets.demo.hardware.quantities import DEVICE, HOST
+from perf_assets.demo.tools.counters import EVENT_SETS, counter_names
+from perf_assets.demo.tools.observation import observe
+from perf_assets.demo.tools.profiles import arguments, multiplexed, profiled_runs, sample
 
 MACHINES = load_machines()
 INSTRUCTION_MIX = {

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.demo.damage import is_damaged, with_damage
+from perf_assets.demo.tools.damage import is_damaged, with_damage
 
 SEQUENCES = {"Laghos": 154, "Kripke": 106, "miniVite": 289, "SW4lite": 15, "TESTDFFT": 85}
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.demo.kernel_work import cpu_work, gpu_work
+from perf_assets.demo.hardware.kernel_work import cpu_work, gpu_work
 from perf_assets.demo.kernels import Kernel, load_kernels, suite_kernels
 
 KERNELS = load_kernels()

@@ -4,10 +4,10 @@ from itertools import pairwise
 import pytest
 
 from perf_assets.core.machines import MachineSpec
-from perf_assets.demo.device import gpu_seconds, gpu_traffic
 from perf_assets.demo.fleet_machines import load_machines, machine_text
-from perf_assets.demo.processor import cache_traffic, cpu_seconds, instructions
-from perf_assets.demo.work import LINE_BYTES, Stream, Work, miss_share
+from perf_assets.demo.hardware.device import gpu_seconds, gpu_traffic
+from perf_assets.demo.hardware.processor import cache_traffic, cpu_seconds, instructions
+from perf_assets.demo.hardware.work import LINE_BYTES, Stream, Work, miss_share
 
 MIB = 2**20
 MACHINES = load_machines()

@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.manifest import SPEC_NAME
-from perf_assets.demo.applications.catalogue import APPLICATIONS
 from perf_assets.demo.execution import Execution, execute
-from perf_assets.demo.fleet import fleet_bundles
+from perf_assets.demo.fleet import APPLICATIONS, fleet_bundles
 from perf_assets.demo.fleet_machines import load_machines, machine_text
-from perf_assets.demo.placement import place
-from perf_assets.demo.profiles import profiled_runs, sample
+from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.simulated import ProfiledRun
+from perf_assets.demo.tools.profiles import profiled_runs, sample
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
 from perf_assets.demo.writers.hpctoolkit_xml import write_xml_database
 from perf_assets.demo.writers.papi import write_papi

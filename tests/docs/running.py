@@ -18,8 +18,12 @@ from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
-from perf_assets.models import adapted, experiments, transfer_matrix, vector_blend, vector_evaluation
-from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.models.source import experiments
+from perf_assets.models.target import matrix as transfer_matrix
+from perf_assets.models.target import model as adapted
+from perf_assets.models.vectors import blend as vector_blend
+from perf_assets.models.vectors import evaluation as vector_evaluation
+from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
 from tests.docs.pages import PROJECT, Command
 
 ONCE = ("perf-assets vectors", "perf-assets evaluate")

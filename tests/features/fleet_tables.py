@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.core.canonical import VECTOR_FEATURES, XAMM_FEATURES
-from perf_assets.features.fleet_samples import FleetTables
+from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES
+from perf_assets.features.fleet.samples import FleetTables
 
 SPEEDS = {"ash": (1.0, 1.0), "birch": (2.0, 0.7), "cedar": (0.5, 3.0), "elm": (1.5, 1.5), "fir": (3.0, 0.4)}
 """Memory and compute speed of a core; fir ran no application."""

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.run_tables import COUNTERS_WIDE, DERIVED_TABLES, FEATURES, MERGED_COUNTERS, UNMATCHED
-from perf_assets.features.derivations import deriving, unmapped
-from perf_assets.features.quality import DOUBTS
+from perf_assets.core.tables.runs import COUNTERS_WIDE, DERIVED_TABLES, FEATURES, MERGED_COUNTERS, UNMATCHED
+from perf_assets.features.counters.derivations import deriving, unmapped
+from perf_assets.features.counters.quality import DOUBTS
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.defs.conftest import land_perf_stat
 

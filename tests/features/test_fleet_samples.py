@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features import fleet_samples as module
-from perf_assets.features.fleet_samples import (
+from perf_assets.features.fleet import samples as module
+from perf_assets.features.fleet.samples import (
     KERNEL_COLUMNS,
     RUN_COLUMNS,
     benchmark_samples,

@@ -7,9 +7,9 @@ import pytest
 from perf_assets.core.errors import BadInputError
 from perf_assets.features import folds as module
 from perf_assets.features.folds import leave_one_application_out, leave_one_machine_out
-from perf_assets.features.paired import balanced_weights
-from perf_assets.features.pairing import Roles, pair_tables, with_specification
-from perf_assets.features.scaling import Scaler, fit_scaler, signed_log
+from perf_assets.features.samples import balanced_weights
+from perf_assets.features.standardise import Scaler, fit_scaler, signed_log
+from perf_assets.features.tables.paired import Roles, pair_tables, with_specification
 
 ROLES = Roles(("app", "n"), "app", "t")
 

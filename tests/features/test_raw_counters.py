@@ -6,17 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perf_assets.core.canonical import XAMM_FEATURES
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.run_tables import COUNTERS_WIDE, FEATURES
+from perf_assets.core.tables.canonical import XAMM_FEATURES
+from perf_assets.core.tables.runs import COUNTERS_WIDE, FEATURES
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.features.derivations import deriving
-from perf_assets.features.raw_counters import counters_in, features_from_counters, load_formulas, save_formulas
+from perf_assets.features.counters.derivations import deriving
+from perf_assets.features.counters.raw import counters_in, features_from_counters, load_formulas, save_formulas
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 
 NAMES = [feature.name for feature in XAMM_FEATURES]
 SHARES = [feature.name for feature in XAMM_FEATURES if feature.is_share]

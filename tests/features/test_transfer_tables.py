@@ -6,8 +6,8 @@ import pytest
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.scaling import signed_log
-from perf_assets.features.transfer_tables import (
+from perf_assets.features.standardise import signed_log
+from perf_assets.features.tables.unpaired import (
     encoded_rows,
     same_counters,
     scaled_rows,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.core.locks import exclusive
+from perf_assets.infra.locks import exclusive
 from tests.docs.newbox import copy_lake
 from tests.installation import Installation, Up, bundles_of, install, land_bundles, running, train_quickly
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perf_assets.core.run_tables import CONFIGURATION, FEATURES
-from perf_assets.features.derivations import deriving
+from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1500), pytest.mark.xdist_group("live")]

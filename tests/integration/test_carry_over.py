@@ -12,12 +12,12 @@ import dagster as dg
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from perf_assets.cli.database import command
+from perf_assets.cli.commands.database import command
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.places import mlflow_tracking_uri
-from perf_assets.core.postgres import Address
-from perf_assets.defs.dead_runs import PROCESS_TAG, own_process
-from perf_assets.defs.runs import ingest_machines, open_instance
+from perf_assets.core.paths import mlflow_tracking_uri
+from perf_assets.defs.operate.dead_runs import PROCESS_TAG, own_process
+from perf_assets.defs.operate.runs import ingest_machines, open_instance
+from perf_assets.infra.postgres import Address
 from perf_assets.registry.store import open_store
 from tests.defs.conftest import land_perf_stat, spoil
 from tests.installation import Installation, install

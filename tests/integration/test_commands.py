@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perf_assets.core.tables import TABLES
+from perf_assets.core.tables.landing import TABLES
 from perf_assets.demo.fleet_machines import machine_text
 from perf_assets.storage.warehouse import Warehouse
 from tests.defs.conftest import land_perf_stat, spoil

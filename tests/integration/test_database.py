@@ -16,8 +16,8 @@ from dagster_postgres.utils import wait_for_connection
 
 from perf_assets.cli import main
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
-from perf_assets.core.postgres import Address, Claim
-from perf_assets.defs.dead_runs import end_dead_runs, note_launcher
+from perf_assets.defs.operate.dead_runs import end_dead_runs, note_launcher
+from perf_assets.infra.postgres import Address, Claim
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat
 from tests.installation import Installation, install, running, wait_for

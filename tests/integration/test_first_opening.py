@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.core.postgres import Address
+from perf_assets.infra.postgres import Address
 from tests.installation import PROJECT
 from tests.postgres import Server
 

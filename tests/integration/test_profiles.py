@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from distributed import LocalCluster
 
-from perf_assets.compute.profile import VARIABLE
-from perf_assets.core.model_tables import TRANSFER_MATRIX
+from perf_assets.core.tables.models import TRANSFER_MATRIX
 from perf_assets.defs.resources import LakeResource
-from perf_assets.features.fleet_samples import fleet_samples
+from perf_assets.features.fleet.samples import fleet_samples
+from perf_assets.infra.profile import VARIABLE
 from perf_assets.storage.results import stored
-from tests.compute.tasks import write_profile
+from tests.infra.tasks import write_profile
 from tests.installation import PROJECT, Installation
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("profiles")]
@@ -39,7 +39,7 @@ def launch(environment: dict[str, str], job: str, config: dict[str, object]) -> 
 def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
     site: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perf_assets.models.transfer_matrix import matrix, pairs
+    from perf_assets.models.target.matrix import matrix, pairs
 
     # Workers have this environment too: LocalCluster starts them from here.
     for name, value in site.environment().items():

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.features.paired import PairedSamples
-from perf_assets.features.pairing import Roles, pair_tables
+from perf_assets.features.samples import PairedSamples
+from perf_assets.features.tables.paired import Roles, pair_tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ("stream", "gemm"))
 SHARES = {"stream": 1.0, "gemm": 0.0, "solver": 0.9, "fft": 0.6, "molecules": 0.3, "dense": 0.05}

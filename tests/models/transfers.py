@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.features.transfer_tables import TransferTable, transfer_table
-from perf_assets.models.source_net import SourceSettings
+from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.models.transfer.source_net import SourceSettings
 
 QUICK = SourceSettings(hidden=16, members=2, steps=300)
 

@@ -12,7 +12,7 @@ import pytest
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.manifest import FileEntry, Manifest
-from perf_assets.core.tables import COUNTERS, RECORD_TABLES, RUNS, SPECS, TIMINGS
+from perf_assets.core.tables.landing import COUNTERS, RECORD_TABLES, RUNS, SPECS, TIMINGS
 from perf_assets.readers.bundle import BundleRows, read_bundle
 from tests.readers.databases import write_metric_dbs, write_v4
 from tests.readers.test_rajaperf_csv import KERNELS, TIMING

@@ -9,7 +9,7 @@ import pytest
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import Profile
-from perf_assets.readers.hpctoolkit_formula import FormulaError, evaluate
+from perf_assets.readers.hpctoolkit.formula import FormulaError, evaluate
 from perf_assets.readers.read import read
 from tests.peers import hatchet_rows
 from tests.readers.databases import XML, meta_db, profile_db, write_metric_dbs, write_v4

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from perf_assets.cli.commands.read import to_json
 from perf_assets.core.errors import BadInputError, UnreadableFileError
-from perf_assets.readers.as_document import to_json
 from perf_assets.readers.read import read
 from tests.readers.databases import write_metric_dbs, write_v4
 from tests.readers.test_rajaperf_csv import KERNELS, TIMING

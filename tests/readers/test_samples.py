@@ -8,7 +8,7 @@ import pytest
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.readers.read import read
-from perf_assets.readers.sample_table import unique_names, unit_of_column
+from perf_assets.readers.samples.table import unique_names, unit_of_column
 
 TABLE = """app,args,ranks,threads,nodes,gpus,wall_seconds,PAPI_TOT_INS,Occupancy,io_bytes,Speed (MB/s),note
 Laghos,-m 1,4,2,1,0,1.5,1000,Low (3),10,7.5,first

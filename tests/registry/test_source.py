@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.source_training import TrainedSource
+from perf_assets.features.samples import PairedSamples
+from perf_assets.models.source.training import TrainedSource
 from perf_assets.registry.source import NAME, register_source
-from perf_assets.registry.source_questions import SIGNATURE, example_questions
 from perf_assets.registry.store import open_store
+from perf_assets.registry.tables.source import SIGNATURE, example_questions
 from perf_assets.registry.versions import load, promote, roll_back, versions
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_registered_is_said(store: Path) -> None:
 def test_wrong_questions_are_refused(
     change: dict[str, float], reason: str, fleet: PairedSamples, trained: TrainedSource
 ) -> None:
-    from perf_assets.registry.source_questions import answer
+    from perf_assets.registry.tables.source import answer
 
     with pytest.raises(BadInputError, match=reason):
         answer(example_questions(fleet).assign(**change), trained.model)

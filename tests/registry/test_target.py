@@ -8,13 +8,13 @@ import pytest
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.paired import HOST, PairedSamples
-from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, adapt
-from perf_assets.models.paired_prior import refitted_priors
-from perf_assets.models.stored_samples import with_questions
-from perf_assets.registry.runs_table import questions
+from perf_assets.features.samples import HOST, PairedSamples
+from perf_assets.models.common.questions import with_questions
+from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
+from perf_assets.models.target.prior import refitted_priors
+from perf_assets.registry.tables.runs import questions
+from perf_assets.registry.tables.target import answer, example_questions, usual_features
 from perf_assets.registry.target import champion_of, made_of, register_target, registered_name
-from perf_assets.registry.target_questions import answer, example_questions, usual_features
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, versions
 
 

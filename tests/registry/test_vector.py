@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet_vectors import fleet_vectors
+from perf_assets.features.fleet.vectors import fleet_vectors
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models import vector_blend
-from perf_assets.models.vector_model import train_vector
+from perf_assets.models.vectors import blend as vector_blend
+from perf_assets.models.vectors.model import train_vector
+from perf_assets.registry.tables.vector import SIGNATURE, example_questions
 from perf_assets.registry.vector import NAME, register_vector
-from perf_assets.registry.vector_questions import SIGNATURE, example_questions
 from perf_assets.registry.versions import load, versions
 from tests.features.fleet_tables import fleet_tables, vector_rows
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from perf_assets.reports.fleet_facts import Champion, FleetFacts, MachineState
+from perf_assets.reports.fleet.facts import Champion, FleetFacts, MachineState
 
 NOW = datetime(2026, 11, 16, 10, 0, tzinfo=UTC)
 MLFLOW = "http://127.0.0.1:5000"

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.severity import Severity
-from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED
-from perf_assets.reports.machine_facts import MachineFacts
+from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
+from perf_assets.reports.machine.facts import MachineFacts
 
 VIEWS = ("dane", "dane (host)")
 SHOTS = (0, 5, 10, 20, 50)

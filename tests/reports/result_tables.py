@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.reports.schedule_figures import GanttBar
+from perf_assets.reports.schedule.page import GanttBar
 
 PROTOCOLS, METHODS, APPS = ("sample", "app"), ("vae_dnn", "best", "majority"), ("Kripke", "Laghos", "miniVite")
 STRATEGIES = ("practice", "predictor", "predictor, moldable")

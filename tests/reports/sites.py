@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from perf_assets.reports.amm_charts import amm_page, map_chart, vectors_chart
-from perf_assets.reports.fleet_page import fleet_page
-from perf_assets.reports.machine_page import machine_page
-from perf_assets.reports.modelx_page import modelx_page
-from perf_assets.reports.pairs_page import gain_chart, pairs_page
-from perf_assets.reports.schedule_page import day_chart, schedule_page, sweep_chart, turnaround_chart
-from perf_assets.reports.vector_page import growth_part, score_parts, vector_page
-from perf_assets.reports.xamm_report import xamm_page
+from perf_assets.reports.fleet.page import fleet_page
+from perf_assets.reports.fleet.pairs import gain_chart, pairs_page
+from perf_assets.reports.machine.page import machine_page
+from perf_assets.reports.modelx.page import modelx_page
+from perf_assets.reports.schedule.page import day_chart, schedule_page, sweep_chart, turnaround_chart
+from perf_assets.reports.vectors.page import growth_part, score_parts, vector_page
+from perf_assets.reports.xamm.amm_charts import amm_page, map_chart, vectors_chart
+from perf_assets.reports.xamm.page import xamm_page
 from tests.reports import machine_tables, result_tables
 from tests.reports.fleets import every_state, well
 from tests.reports.tables import embeddings, scores

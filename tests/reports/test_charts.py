@@ -11,17 +11,20 @@ from matplotlib.collections import PatchCollection, PathCollection
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
-from perf_assets.core.shown_text import csv_of
-from perf_assets.reports import amm_charts, machine_charts, machine_figures, maps, schedule_figures, vector_figures
-from perf_assets.reports import schedule_page as schedule
-from perf_assets.reports import vector_page as vectors
-from perf_assets.reports.chart import Chart, chart
-from perf_assets.reports.figures import BLUE, MOST_MAPE, ORANGE, methods_by_scenario, trees_by_scenario
-from perf_assets.reports.fleet_figures import champion_errors
-from perf_assets.reports.fleet_page import fleet_page
-from perf_assets.reports.machine_numbers import method_name
-from perf_assets.reports.pairs_page import gain_chart, pairs_page
-from perf_assets.reports.xamm_report import xamm_page
+from perf_assets.core.text import csv_of
+from perf_assets.reports.fleet.page import champion_errors, fleet_page
+from perf_assets.reports.fleet.pairs import gain_chart, pairs_page
+from perf_assets.reports.machine import figures as machine_charts
+from perf_assets.reports.machine import figures as machine_figures
+from perf_assets.reports.machine.numbers import method_name
+from perf_assets.reports.schedule import page as schedule
+from perf_assets.reports.schedule import page as schedule_figures
+from perf_assets.reports.site import Chart, chart
+from perf_assets.reports.style import BLUE, MOST_MAPE, ORANGE, methods_by_scenario, trees_by_scenario
+from perf_assets.reports.vectors import figures as vector_figures
+from perf_assets.reports.vectors import page as vectors
+from perf_assets.reports.xamm import amm_charts, maps
+from perf_assets.reports.xamm.page import xamm_page
 from tests.reports import machine_tables, result_tables
 from tests.reports.fleets import every_state
 from tests.reports.site_checks import Page, table_of

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from perf_assets.reports.compare_figures import application_map, intervals
-from perf_assets.reports.compare_page import compare_page
+from perf_assets.reports.compare.page import application_map, compare_page, intervals
 from tests.reports.comparisons import comparison
 from tests.reports.site_checks import check_page
 

@@ -10,8 +10,8 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from perf_assets.reports.figures import behaves_like, methods_by_scenario, trees_by_scenario
-from perf_assets.reports.maps import amm_heat_map, embedding_scatter, machine_map, principal_components
+from perf_assets.reports.style import behaves_like, methods_by_scenario, trees_by_scenario
+from perf_assets.reports.xamm.maps import amm_heat_map, embedding_scatter, machine_map, principal_components
 from tests.reports.tables import embeddings, scores
 
 PNG = b"\x89PNG\r\n\x1a\n"

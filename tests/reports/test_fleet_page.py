@@ -8,10 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from perf_assets.reports.figures import BLUE
-from perf_assets.reports.fleet_figures import champion_errors
-from perf_assets.reports.fleet_findings import Tone, age, fleet_findings, next_actions, state_words
-from perf_assets.reports.fleet_page import fleet_page
+from perf_assets.reports.fleet.findings import Tone, age, fleet_findings, next_actions, state_words
+from perf_assets.reports.fleet.page import champion_errors, fleet_page
+from perf_assets.reports.style import BLUE
 from tests.reports.fleets import MLFLOW, NOW, champion, every_state, fleet, well
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -12,11 +12,11 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from perf_assets.core.severity import Severity
-from perf_assets.reports import machine_figures as figures
-from perf_assets.reports.machine_findings import machine_findings, severity_finding
-from perf_assets.reports.machine_numbers import distances, rank_correlation, transfer_gains
-from perf_assets.reports.machine_page import machine_page
-from perf_assets.reports.summary import error
+from perf_assets.reports.machine import figures
+from perf_assets.reports.machine.findings import machine_findings, severity_finding
+from perf_assets.reports.machine.numbers import distances, rank_correlation, transfer_gains
+from perf_assets.reports.machine.page import machine_page
+from perf_assets.reports.scores import error
 from tests.reports import machine_tables as tables
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from perf_assets.core.verdict_tables import CHALLENGER, PROMOTED, VERDICTS
-from perf_assets.reports.machine_page import machine_page
-from perf_assets.reports.machine_verdicts import drift_finding, verdict_findings, verdicts_of
+from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED, VERDICTS
+from perf_assets.reports.machine.findings import drift_finding, verdict_findings, verdicts_of
+from perf_assets.reports.machine.page import machine_page
 from tests.reports import machine_tables as tables
 
 

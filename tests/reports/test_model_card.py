@@ -7,10 +7,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from perf_assets.reports.candidate_figure import candidate_figure
-from perf_assets.reports.figures import BLUE, ORANGE
-from perf_assets.reports.inline import as_data_uri, data_uri, picture
-from perf_assets.reports.model_card import CardColumn, CardFacts, CardView, model_card
+from perf_assets.reports.machine.card import CardColumn, CardFacts, CardView, model_card
+from perf_assets.reports.machine.figures import candidate_figure
+from perf_assets.reports.site import as_data_uri, data_uri, picture
+from perf_assets.reports.style import BLUE, ORANGE
 from tests.reports import machine_tables as tables
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
 
-from perf_assets.reports.modelx_figures import METHODS, learning_curves, severity_against_gain
-from perf_assets.reports.modelx_page import modelx_page
+from perf_assets.reports.modelx.page import METHODS, learning_curves, modelx_page, severity_against_gain
 from tests.reports.result_tables import modelx_rows
 from tests.reports.site_checks import check_page
 

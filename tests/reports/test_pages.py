@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.reports import page as page_module
+from perf_assets.reports import site as page_module
 from tests.reports.site_checks import Page, check_site
 from tests.reports.sites import ODD
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from perf_assets.reports.summary import Place, change, hardest_fold, markdown, over_seeds, percent, ranking
-from perf_assets.reports.xamm_findings import CLAIMS, beside_the_paper, findings
+from perf_assets.reports.scores import Place, change, hardest_fold, markdown, over_seeds, percent, ranking
+from perf_assets.reports.xamm.findings import CLAIMS, beside_the_paper, findings
 from tests.reports.tables import scores
 
 ALL_PAIRS = Place("machine_descriptions", "lomo", "all")

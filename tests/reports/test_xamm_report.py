@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from perf_assets.reports.summary import Place, change, origin, percent
-from perf_assets.reports.xamm_report import said, summary_picture, xamm_page
+from perf_assets.reports.scores import Place, change, origin, percent
+from perf_assets.reports.xamm.page import said, summary_picture, xamm_page
 from tests.reports.tables import embeddings, scores
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from perf_assets.scheduling.choices import Policy
-from perf_assets.scheduling.gantt import bars
-from perf_assets.scheduling.jobs import Jobs
+from perf_assets.scheduling.experiment import bars
+from perf_assets.scheduling.kernels.jobs import Jobs
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 

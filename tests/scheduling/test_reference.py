@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perf_assets.scheduling.choices import Policy
 from perf_assets.scheduling.events import Kind, event_log, replay
-from perf_assets.scheduling.jobs import Jobs
+from perf_assets.scheduling.kernels.jobs import Jobs
 from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 from tests.scheduling.reference import Job, Option, Reference
 

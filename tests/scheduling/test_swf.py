@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.scheduling.swf import read_swf
+from perf_assets.scheduling.traces.swf import read_swf
 from tests.scheduling.traces import line, write
 
 

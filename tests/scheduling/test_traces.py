@@ -11,9 +11,9 @@ from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
 from perf_assets.scheduling.events import Kind, event_log, replay
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Schedule, simulate_trace
-from perf_assets.scheduling.swf import read_swf
-from perf_assets.scheduling.synthetic import synthetic_trace
-from perf_assets.scheduling.trace import Trace
+from perf_assets.scheduling.traces.swf import read_swf
+from perf_assets.scheduling.traces.synthetic import synthetic_trace
+from perf_assets.scheduling.traces.trace import Trace
 
 PLANS = {
     "user": Planning(),

@@ -175,7 +175,7 @@ def _reading(name: str) -> Callable[[Path], object]:
 
         return lambda file: parse_manifest(file.read_bytes())
     if name in TRACES:
-        from perf_assets.scheduling.swf import read_swf
+        from perf_assets.scheduling.traces.swf import read_swf
 
         return read_swf
     from perf_assets.readers.read import read

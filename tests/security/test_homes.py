@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from perf_assets.cli import doctor, serve, up
+from perf_assets.cli.commands import doctor, serve, up
 from perf_assets.core.errors import BadInputError
-from perf_assets.storage.permissions import check_private_places, is_anybodys
+from perf_assets.infra.permissions import check_private_places, is_anybodys
 
 SECRET = "a-secret-of-many-letters"
 

@@ -11,18 +11,18 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from perf_assets.cli.output import print_table, say
+from perf_assets.cli.support.output import print_table, say
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.shown_text import csv_of, in_markdown, markdown_rows
-from perf_assets.features.derivations import deriving
+from perf_assets.core.text import csv_of, in_markdown, markdown_rows
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.reports.figures import save
-from perf_assets.serving.reading import stored_runs
-from perf_assets.storage.ingest import ingest_machine
+from perf_assets.reports.style import save
+from perf_assets.serving.runs import stored_runs
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 
 PACKAGE = Path(__file__).resolve().parents[2] / "perf_assets"
@@ -114,7 +114,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers() -> None:
 
 
 def test_every_csv_for_people_is_made_without_formulas() -> None:
-    allowed = {"core/shown_text.py", "defs/models.py", "demo/writers/samples.py"}
+    allowed = {"core/text.py", "defs/sources/assets.py", "demo/writers/samples.py"}
     """The one place; a digest of rows, which nobody opens; and measurements that are simulated."""
     writers = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if ".to_csv(" in file.read_text()}
     assert writers == allowed

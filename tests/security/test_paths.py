@@ -12,11 +12,11 @@ import pytest
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.manifest import MANIFEST_NAME, check_relative_path, parse_manifest
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.readers.samples_parquet import read_table
-from perf_assets.readers.source import SourceFile
-from perf_assets.storage.ingest import ingest_machine
+from perf_assets.readers.files import SourceFile
+from perf_assets.readers.samples.parquet import read_table
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.landing import copying, land, verified_manifest
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters
 

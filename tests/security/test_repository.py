@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.models import archive
+from perf_assets.models.common import archive
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "perf_assets"
@@ -32,12 +32,12 @@ FORBIDDEN_CALLS = {
 }
 ONLY_IN = {
     "mlflow.pyfunc.load_model": {"registry/versions.py"},
-    "np.load": {"models/archive.py"},
+    "np.load": {"models/common/archive.py"},
     "yaml.load": {"core/yaml_text.py"},
-    "subprocess.Popen": {"cli/services.py"},
-    "subprocess.run": {"registry/store.py", "compute/clusters.py"},
+    "subprocess.Popen": {"cli/support/services.py"},
+    "subprocess.run": {"registry/store.py", "infra/clusters.py"},
 }
-PICKLES = "compute/on_dask.py"
+PICKLES = "infra/on_dask.py"
 """What Dask workers get is pickled: our own samples, for processes that we started (docs/security.md)."""
 SECRETS = {
     "private key": r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY",

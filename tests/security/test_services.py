@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from perf_assets.cli import up
-from perf_assets.cli.output import say
+from perf_assets.cli.commands import up
+from perf_assets.cli.support.output import say
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.places import is_own_registry
-from perf_assets.core.shown_text import without_passwords
-from perf_assets.serving.guard import Guard, is_loopback
-from perf_assets.serving.http import Limits, create_app
+from perf_assets.core.paths import is_own_registry
+from perf_assets.core.text import without_passwords
+from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.http.guard import Guard, is_loopback
 
 PASSWORD = "pa:ss@w/ord"
 STORE = f"postgresql://perf:{PASSWORD}@db.example.org:5432/mlflow"
@@ -112,7 +112,7 @@ def test_a_store_that_cannot_be_used_is_said_without_its_password(monkeypatch: p
 def test_pages_listen_on_this_machine_only_and_no_argument_is_a_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perf_assets.defs import dead_runs, runs
+    from perf_assets.defs.operate import dead_runs, runs
 
     started: list[tuple[list[str], dict[str, str]]] = []
     monkeypatch.setattr(runs, "open_instance", lambda: None)

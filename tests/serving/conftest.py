@@ -9,21 +9,21 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.features.fleet_samples import fleet_samples
+from perf_assets.features.fleet.samples import fleet_samples
 from perf_assets.features.folds import Unseen
-from perf_assets.features.paired import PairedSamples
-from perf_assets.models.adapted import PRIOR_COMPONENTS, AdaptedTarget, adapt
-from perf_assets.models.amm import AmmOptions
-from perf_assets.models.blend import Blend
-from perf_assets.models.paired_prior import refitted_priors
-from perf_assets.models.relative import Workshop
-from perf_assets.models.source_model import Machines, SourceModel
-from perf_assets.models.source_training import BLEND, TrainedSource
+from perf_assets.features.samples import PairedSamples
+from perf_assets.models.amm.encoder import AmmOptions
+from perf_assets.models.source.blend import Blend
+from perf_assets.models.source.methods import Workshop
+from perf_assets.models.source.model import Machines, SourceModel
+from perf_assets.models.source.training import BLEND, TrainedSource
+from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.source import register_source
 from perf_assets.registry.target import register_target
 from perf_assets.registry.versions import promote
-from perf_assets.serving.asked import Run
 from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from tests.described import described_fleet
 from tests.features.fleet_tables import SPEEDS, fleet_tables

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.derivations import deriving
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, Fleet
 
 

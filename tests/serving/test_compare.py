@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 from perf_assets.api import OpenLake, open_lake
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError, UnknownError
-from perf_assets.features.derivations import deriving
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.serving.asked import Run
-from perf_assets.serving.portfolio import Portfolio, Sheet
-from perf_assets.storage.ingest import ingest_machine
+from perf_assets.serving.compare.workloads import Portfolio, Sheet
+from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.features.fleet_tables import GPU, SPEEDS, WITHOUT_GPU
 from tests.serving.conftest import MACHINE, Fleet
 
@@ -149,7 +149,7 @@ def test_the_truth_lies_in_the_intervals(fleet: Fleet, stocked: OpenLake, monkey
         rows = [row for row, name in enumerate(fleet.samples.apps.tolist()) if name == app]
         return [fleet.run(row, uses_gpus=uses_gpus) for row in rows]
 
-    monkeypatch.setattr("perf_assets.serving.told.stored_runs", with_all_counters)
+    monkeypatch.setattr("perf_assets.serving.compare.estimates.stored_runs", with_all_counters)
     apps = ["Kripke", "Laghos", "miniVite"]
     found = stocked.compare(apps, [MACHINE, "elm"], fleet.reference, with_measured=False)
     assert {str(one.configurations) for one in found} == {f"{3 * SIZES} champion", f"{3 * SIZES} prior"}

@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.registry.versions import promote
-from perf_assets.serving.guard import Guard
-from perf_assets.serving.http import Limits, create_app
+from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.http.guard import Guard
 from perf_assets.serving.predictor import Predictor
 from tests.serving.conftest import MACHINE, NAME, Fleet
 

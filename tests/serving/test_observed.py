@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError, RegistryError
-from perf_assets.features.derivations import deriving
+from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.registry.versions import promote
-from perf_assets.serving.asked import Observation
-from perf_assets.serving.observed import observed_runs
+from perf_assets.serving.champions import Watcher
+from perf_assets.serving.observations import observed_runs
 from perf_assets.serving.predictor import Predictor
-from perf_assets.serving.watcher import Watcher
-from perf_assets.storage.ingest import ingest_machine
+from perf_assets.serving.requests import Observation
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, NAME, Fleet
 
 
@@ -149,7 +149,7 @@ def test_a_champion_whose_files_are_gone_leaves_the_present_one_in_use(
     def gone(machine: str, version: int, catalogue: object) -> None:
         raise RegistryError("the files cannot be had")
 
-    monkeypatch.setattr("perf_assets.serving.models.ServedTarget.load", gone)
+    monkeypatch.setattr("perf_assets.serving.champions.ServedTarget.load", gone)
     try:
         promote(NAME, 2)
         models.refresh()

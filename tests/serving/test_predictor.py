@@ -10,12 +10,12 @@ import pytest
 from perf_assets.api import open_lake
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
-from perf_assets.features.raw_counters import by_quantity, features_from_counters, features_of_run
-from perf_assets.models.adapted import PRIOR_COMPONENTS, adapt
-from perf_assets.models.paired_prior import refitted_priors
+from perf_assets.features.counters.raw import by_quantity, features_from_counters, features_of_run
+from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.serving.answers import Prediction, Rows
-from perf_assets.serving.asked import Run
 from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.requests import Run
 from perf_assets.serving.target import ServedTarget
 from tests.features.fleet_tables import SPEEDS
 from tests.serving.conftest import COUNTERS, MACHINE, NAME, Fleet

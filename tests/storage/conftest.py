@@ -7,7 +7,7 @@ from typing import Any
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.manifest import BundleFacts, Manifest
-from perf_assets.core.tables import COUNTERS, RUNS
+from perf_assets.core.tables.landing import COUNTERS, RUNS
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import Landing, land
 

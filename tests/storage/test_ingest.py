@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError, BusyError, UnreadableFileError
-from perf_assets.core.locks import exclusive
 from perf_assets.core.manifest import Manifest
-from perf_assets.core.tables import COUNTERS, RAW_TABLES, RECORD_TABLES, RUNS, TABLES
+from perf_assets.core.tables.landing import COUNTERS, RAW_TABLES, RECORD_TABLES, RUNS, TABLES
+from perf_assets.infra.locks import exclusive
 from perf_assets.storage import record as record_module
-from perf_assets.storage.ingest import ingest_machine, pending
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord, Snapshot
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine, pending
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
 

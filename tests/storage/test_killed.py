@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from perf_assets.storage import record as record_module
-from perf_assets.storage.ingest import ingest_machine
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters, read_counters
 from tests.storage.test_ingest import whole
@@ -60,7 +60,7 @@ def run_killed(root: Path, calls: int) -> int | None:
 def half_ingested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lake with a history, to which new, changed and broken bundles have landed."""
     monkeypatch.setattr(record_module, "MAX_PARTS", 2)
-    monkeypatch.setattr("perf_assets.storage.ingest._BUNDLES_PER_COMMIT", 3)
+    monkeypatch.setattr("perf_assets.workflows.ingest._BUNDLES_PER_COMMIT", 3)
     lake = Lake(tmp_path / "start")
     for number in range(4):
         land_counters(lake, f"old{number}", profile_facts(), {"INS": number})

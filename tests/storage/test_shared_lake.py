@@ -23,17 +23,17 @@ import pytest
 
 from perf_assets.core.errors import BusyError
 from perf_assets.core.manifest import Manifest
-from perf_assets.core.model_tables import BEHAVES_LIKE
-from perf_assets.core.tables import BUNDLES, COUNTERS
-from perf_assets.storage import ingest as ingest_module
-from perf_assets.storage import leases
-from perf_assets.storage.ingest import ingest_machine
+from perf_assets.core.tables.landing import BUNDLES, COUNTERS
+from perf_assets.core.tables.models import BEHAVES_LIKE
+from perf_assets.infra import leases
+from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
-from perf_assets.storage.leases import leased
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import store
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows import ingest as ingest_module
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
 

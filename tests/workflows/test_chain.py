@@ -14,21 +14,21 @@ from fastapi.testclient import TestClient
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.model_tables import AMMS
-from perf_assets.features.fleet_samples import FleetTables
-from perf_assets.models.adapted import AdaptedTarget
+from perf_assets.core.tables.models import AMMS
+from perf_assets.features.fleet.samples import FleetTables
+from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.basis import PriorBasis
 from perf_assets.models.source.settings import SourceSettings
-from perf_assets.models.stored_samples import Questions
+from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry import amm as registered_amm
 from perf_assets.registry.lineage import chain
 from perf_assets.registry.source import NAME, WITH_AMM, load_source
-from perf_assets.registry.source_questions import descriptions_text
+from perf_assets.registry.tables.source import descriptions_text
 from perf_assets.registry.target import register_target
 from perf_assets.registry.versions import promote, versions
-from perf_assets.serving.asked import Run
-from perf_assets.serving.http import Limits, create_app
+from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of
 from perf_assets.workflows.adapt import AdaptationInputs, adaptation_inputs, target_tags

@@ -9,7 +9,7 @@ from math import prod
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
 from perf_assets.demo.applications.phases import Exchange, Files, Phase
-from perf_assets.demo.work import Stream, Work
+from perf_assets.demo.hardware.work import Stream, Work
 
 _REAL = 8.0
 _MOMENTS = 25

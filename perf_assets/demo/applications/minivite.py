@@ -8,7 +8,7 @@ from math import log, sqrt
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
 from perf_assets.demo.applications.phases import Exchange, Files, Phase
-from perf_assets.demo.work import Stream, Work
+from perf_assets.demo.hardware.work import Stream, Work
 
 _EDGE_BYTES = 16.0
 """Target vertex and weight."""

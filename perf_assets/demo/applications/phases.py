@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from perf_assets.demo.work import Stream, Work
+from perf_assets.demo.hardware.work import Stream, Work
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from math import log2, prod
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
 from perf_assets.demo.applications.phases import Exchange, Files, Phase
-from perf_assets.demo.work import Stream, Work
+from perf_assets.demo.hardware.work import Stream, Work
 
 _COMPLEX = 16.0
 _TRANSPOSES = 6

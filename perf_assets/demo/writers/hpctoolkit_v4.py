@@ -1,7 +1,9 @@
 """HPCToolkit databases of format version 4 (`meta.db`, `profile.db`, `cct.db`; 2022.10 and later)."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from struct import Struct, pack
@@ -20,7 +22,6 @@ from perf_assets.demo.writers.hpctoolkit_v4_meta import (
     meta_db,
     scope_sums,
 )
-from perf_assets.demo.writers.hpctoolkit_v4_taxonomy import taxonomy
 from perf_assets.demo.writers.thread_profiles import (
     FIRST_GPU_THREAD,
     ThreadKind,
@@ -29,6 +30,38 @@ from perf_assets.demo.writers.thread_profiles import (
     invented,
     profiles_of,
 )
+
+
+@lru_cache(maxsize=64)
+def taxonomy(metrics: tuple[str, ...]) -> str:
+    """The text of `metrics/default.yaml`: how a viewer presents the metrics."""
+    inputs, roots = ["version: 0", "inputs:"], ["roots:"]
+    for metric in metrics:
+        anchor = re.sub(r"[^A-Za-z0-9_]", lambda found: f"x{ord(found.group()):02x}_", metric) + "-sum-x5b_0x0x5d_"
+        quoted = '"' + metric.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for scope in ("execution", "lex_aware", "function"):
+            inputs += [
+                f"  - &{anchor}-{scope}",
+                f"    metric: {quoted}",
+                f"    scope: {scope}",
+                "    formula: $$",
+                "    combine: sum",
+            ]
+        roots += [
+            f"  - name: {quoted}",
+            f"    description: {quoted}",
+            "    variants:",
+            "      Sum:",
+            "        render: [number, percent]",
+            "        formula:",
+            "          inclusive:",
+            f"            standard: *{anchor}-execution",
+            "          exclusive:",
+            f"            custom: *{anchor}-lex_aware",
+            f"            standard: *{anchor}-function",
+        ]
+    return "\n".join(inputs + roots) + "\n"
+
 
 _METRIC_CELL = np.dtype([("id", "<u2"), ("value", "<f8")])
 _CONTEXT_INDEX = np.dtype([("id", "<u4"), ("start", "<u8")])

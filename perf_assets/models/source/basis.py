@@ -14,9 +14,10 @@ from pathlib import Path
 import pandas as pd
 
 from perf_assets.features.descriptions import Descriptions, completed_kernels, with_described
-from perf_assets.features.fleet_samples import FleetTables, fleet_samples
-from perf_assets.features.paired import PairedSamples, physical
-from perf_assets.models.paired_prior import (
+from perf_assets.features.fleet.samples import FleetTables, fleet_samples
+from perf_assets.features.samples import PairedSamples, physical
+from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.target.prior import (
     Prior,
     PriorTerms,
     fit_component,
@@ -24,8 +25,7 @@ from perf_assets.models.paired_prior import (
     prior_terms,
     reference_machine,
 )
-from perf_assets.models.paired_trials import FittedComponent
-from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.target.trials import FittedComponent
 
 _FILE, _RUNS, _DESCRIPTIONS, _MEMBERS = "basis.json", "runs.parquet", "descriptions.parquet", "members"
 MemberKey = tuple[str, tuple[str, ...], tuple[str, ...]]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from perf_assets.features.paired import Examples, Floats, PairedSamples
-from perf_assets.models import archive
+from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.common import archive
 
 _FILE = "plain.npz"
 PLAIN = {

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from perf_assets.models.downstream import DOWNSTREAM
+from perf_assets.models.common.regressors import DOWNSTREAM
 
 
 class SourceSettings(BaseModel):

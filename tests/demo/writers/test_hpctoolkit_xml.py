@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from perf_assets.demo.simulated import ProfiledRun
-from perf_assets.demo.writers.hpctoolkit_dtd import DOCTYPE
-from perf_assets.demo.writers.hpctoolkit_xml import write_xml_database
+from perf_assets.demo.writers.hpctoolkit_xml import DOCTYPE, write_xml_database
 from tests.demo.writers.conftest import contents, expected_totals, profiled_run
 from tests.peers import hatchet_rows
 

@@ -2,10 +2,12 @@
 
 import pytest
 
-from perf_assets.features.pairing import Roles
+from perf_assets.features.tables.paired import Roles
 from perf_assets.features.vectors import VectorSamples, vector_table
-from perf_assets.models import vector_blend, vector_growth, vector_methods
-from perf_assets.models.vae_dnn import VaeDnn, VaeDnnSettings
+from perf_assets.models.vectors import blend as vector_blend
+from perf_assets.models.vectors import growth as vector_growth
+from perf_assets.models.vectors import methods as vector_methods
+from perf_assets.models.vectors.vae_dnn import VaeDnn, VaeDnnSettings
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())

@@ -8,10 +8,10 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vector_growth import grow
-from perf_assets.models.vector_head import Head
-from perf_assets.models.vector_join import join
-from perf_assets.models.vector_model import Runs, VectorModel, train_vector
+from perf_assets.models.vectors.growth import grow
+from perf_assets.models.vectors.head import Head
+from perf_assets.models.vectors.join import join
+from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
 
 
 def test_a_head_finds_the_machine_that_the_new_one_behaves_like() -> None:

@@ -16,14 +16,14 @@ from perf_assets.features.vectors import (
     check_reference,
     relative,
 )
-from perf_assets.models import vector_blend
-from perf_assets.models.sigma_vae import SigmaVae, soft_clip
-from perf_assets.models.vae_dnn import VaeDnn
-from perf_assets.models.vector_blend import choose_weights, clearness
-from perf_assets.models.vector_evaluation import evaluate_vectors, majority_order
-from perf_assets.models.vector_methods import Majority, fit_method, load_method, save_method
-from perf_assets.models.vector_model import Runs, VectorModel, train_vector
-from perf_assets.models.vector_scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
+from perf_assets.models.vectors import blend as vector_blend
+from perf_assets.models.vectors.blend import choose_weights, clearness
+from perf_assets.models.vectors.evaluation import evaluate_vectors, majority_order
+from perf_assets.models.vectors.methods import Majority, fit_method, load_method, save_method
+from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
+from perf_assets.models.vectors.scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
+from perf_assets.models.vectors.sigma_vae import SigmaVae, soft_clip
+from perf_assets.models.vectors.vae_dnn import VaeDnn
 
 
 def test_a_sample_is_a_run_with_its_own_time_and_the_numbers_of_its_key(samples: VectorSamples) -> None:

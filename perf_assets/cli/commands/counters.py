@@ -1,0 +1,43 @@
+"""`perf-assets counters`."""
+
+import click
+
+from perf_assets.cli.support.lake import choose_machines, open_warehouse
+from perf_assets.cli.support.options import json_option, machine_option
+from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.core.catalogue import Resolved, load_catalogue
+from perf_assets.storage.lake import Lake
+
+
+@click.command()
+@machine_option
+@click.option("--unmapped", is_flag=True, help="Only counters that no quantity is made of.")
+@json_option
+def command(chosen: tuple[str, ...], unmapped: bool, as_json: bool) -> None:
+    """List the counters of each machine, and which canonical quantity each stands for.
+
+    What the catalogue does not know is kept under its own name; add a file to <lake>/catalogue/ to give it a meaning.
+    """
+    lake = Lake.default()
+    catalogue, warehouse = load_catalogue(lake.site_catalogues()), open_warehouse(lake)
+    rows = []
+    for machine in choose_machines(lake, chosen):
+        counters, microarchitecture = warehouse.counters_of(machine)
+        formulas = catalogue.resolve(counters, microarchitecture)
+        rows += [_row(machine, counter, formulas) for counter in counters]
+    if unmapped:
+        rows = [row for row in rows if not row["quantities"]]
+    if as_json:
+        print_json({"counters": rows})
+    else:
+        print_table("Counters", ["machine", "counter", "quantities", "meaning"], [list(row.values()) for row in rows])
+
+
+def _row(machine: str, counter: str, formulas: list[Resolved]) -> dict[str, str]:
+    used = [formula for formula in formulas if counter in formula.counters]
+    return {
+        "machine": machine,
+        "counter": counter,
+        "quantities": ", ".join(dict.fromkeys(formula.quantity for formula in used)),
+        "meaning": "; ".join(dict.fromkeys(formula.meaning for formula in used)),
+    }

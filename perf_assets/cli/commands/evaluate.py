@@ -1,0 +1,148 @@
+"""`perf-assets evaluate`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perf_assets.cli.support.modelx_tables import modelx
+from perf_assets.cli.support.options import json_option
+from perf_assets.cli.support.output import print_json, print_table, say, say_stage
+from perf_assets.cli.support.tables import check_pattern, read_machine_tables, read_table, split_names
+from perf_assets.cli.support.vector_tables import vector
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.models import TRANSFER_MATRIX
+from perf_assets.storage.lake import Lake
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PROTOCOLS = {"loao": "unseen application (leave one out)", "lomo": "unseen machine (leave one out)"}
+
+
+@click.group()
+def command() -> None:
+    """Score methods beside their baselines on data of your own."""
+
+
+command.add_command(vector)
+command.add_command(modelx)
+
+
+@command.command()
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Repetitions.")
+def xamm(seeds: int) -> None:
+    """Run the xAMM experiments on the machines of the lake and write their page (several minutes)."""
+    from perf_assets.defs.operate.runs import evaluate_xamm
+
+    evaluate_xamm(seeds, say_stage)
+    click.echo(Lake.default().reports / "xamm.html")
+
+
+@command.command()
+@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Random draws of shots.")
+def pairs(seeds: int) -> None:
+    """Score target models for all ordered pairs of machines of the lake; goes on where it was stopped."""
+    from perf_assets.defs.operate.runs import score_pairs
+
+    score_pairs(seeds, say_stage)
+    click.echo(f"table {TRANSFER_MATRIX.name} in {Lake.default().warehouse}")
+
+
+@command.command()
+@click.option("--table", "tables", multiple=True, required=True, metavar="NAME=FILE", help="Samples of one machine.")
+@click.option("--key", required=True, metavar="COLS", help="Columns that say which configuration a row is: A,B,...")
+@click.option("--app-column", required=True, metavar="C", help="Column with the application.")
+@click.option("--time-column", required=True, metavar="C", help="Column with the run time.")
+@click.option("--benchmark-app", "benchmarks", multiple=True, metavar="A", help="Application that is the benchmark.")
+@click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="Machine specifications, a row each.")
+@click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Repetitions.")
+@click.option("--methods", metavar="A,B,...", help="Only these methods.")
+@click.option("--protocols", metavar="A,B", default="loao,lomo", show_default=True, help="Only these protocols.")
+@click.option("--downstream", metavar="A,B,...", default="xgboost", show_default=True, help="Tree models to compare.")
+@json_option
+def relative(
+    tables: tuple[str, ...],
+    key: str,
+    app_column: str,
+    time_column: str,
+    benchmarks: tuple[str, ...],
+    spec: Path | None,
+    drop: tuple[str, ...],
+    seeds: int,
+    methods: str | None,
+    protocols: str,
+    downstream: str,
+    as_json: bool,
+) -> None:
+    """Predict relative times between machines: unseen applications, unseen machines, all methods.
+
+    Every FILE is one machine's samples. Rows are paired on the key; rows of the benchmark applications describe the
+    machine, the others are predicted.
+    """
+    wanted = _listed(protocols, "--protocols", tuple(_PROTOCOLS))
+    for pattern in drop:
+        check_pattern(pattern)
+    frames = read_machine_tables(tables)
+
+    from perf_assets.features.tables.paired import Roles, pair_tables, with_specification
+
+    roles = Roles(tuple(split_names(key)), app_column, time_column, benchmarks, drop)
+    samples = pair_tables(frames, roles)
+    if spec is not None:
+        table = read_table(spec)
+        samples = with_specification(samples, table, _machine_column(table, spec, samples.machines))
+    for note in samples.notes:
+        say(note)
+
+    from perf_assets.models.common.regressors import DOWNSTREAM
+    from perf_assets.models.source.evaluation import evaluate_relative
+    from perf_assets.models.source.methods import default_methods
+
+    trees = _listed(downstream, "--downstream", DOWNSTREAM)
+    chosen = split_names(methods) if methods is not None else default_methods(samples, trees)
+    found = evaluate_relative(samples, chosen, wanted, seeds, say)
+    if as_json:
+        print_json(
+            {
+                "protocols": found,
+                "machines": list(samples.machines),
+                "applications": samples.application_names,
+                "benchmark_applications": list(benchmarks),
+                "counters": list(samples.counter_names),
+                "configurations": len(samples.configurations),
+                "seeds": seeds,
+                "notes": list(samples.notes),
+            }
+        )
+    else:
+        _print(found, seeds)
+
+
+def _print(found: dict[str, dict[str, dict[str, object]]], seeds: int) -> None:
+    columns = ["method", "MAPE %", "+- seeds", "median %", "log error", "within 10% %", "within 25% %"]
+    for protocol, methods in found.items():
+        rows = []
+        for name, scores in methods.items():
+            value = {key: score for key, score in scores.items() if isinstance(score, float)}
+            percent = [100 * value[key] for key in ("mape", "mape_std", "mape_median")]
+            shares = [100 * value[key] for key in ("within_10", "within_25")]
+            rows.append([name, *percent, f"{value['log_rmse']:.3f}", *shares])
+        print_table(f"{protocol}: {_PROTOCOLS[protocol]}, seeds: {seeds}", columns, rows)
+
+
+def _machine_column(table: "pd.DataFrame", spec: Path, machines: tuple[str, ...]) -> str:
+    """The column of the specification that names the machines."""
+    for name in table.columns:
+        if set(machines) <= set(table[name].astype(str)):
+            return str(name)
+    raise BadInputError(f"{spec.name}: no column names all of the machines {', '.join(machines)}")
+
+
+def _listed(text: str, option: str, known: tuple[str, ...]) -> list[str]:
+    parts = split_names(text)
+    wrong = [part for part in parts if part not in known]
+    if wrong or not parts:
+        raise BadInputError(f"{option} {text!r}: use some of {', '.join(known)}")
+    return parts

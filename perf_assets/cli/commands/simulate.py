@@ -1,0 +1,280 @@
+"""`perf-assets simulate`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perf_assets.cli.support.options import json_option
+from perf_assets.cli.support.output import print_json, print_table, say
+from perf_assets.core.errors import BadInputError
+from perf_assets.scheduling.choices import KILL_TARGET, Estimates, KillAt, Planning, Policy
+
+if TYPE_CHECKING:
+    from perf_assets.scheduling.fleet_jobs import Problem
+    from perf_assets.scheduling.simulate import Machine, Schedule
+    from perf_assets.scheduling.traces.trace import Trace
+
+_MOST_LOAD = 100.0
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """Where jobs are problems of the fleet: what the scheduler may choose, and from what."""
+
+    machines: "tuple[Machine, ...]"
+    problems: "list[Problem]"
+    is_moldable: bool
+    seed: int
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--nodes", type=click.IntRange(1), help="Nodes of the machine; as the trace says where not given.")
+@click.option(
+    "--policy", "policies", type=click.Choice([p.value for p in Policy]), multiple=True, help="May be repeated. [easy]"
+)
+@click.option(
+    "--estimates",
+    type=click.Choice([e.value for e in Estimates]),
+    multiple=True,
+    help="What is planned with; may be repeated. [user, oracle, predicted]",
+)
+@click.option(
+    "--kill-at",
+    type=click.Choice([k.value for k in KillAt]),
+    default=KillAt.REQUEST.value,
+    show_default=True,
+    help="When a running job is killed; 'bound' concerns predicted estimates only.",
+)
+@click.option(
+    "--kill-target",
+    type=click.FloatRange(0.0, 0.5, min_open=True),
+    default=KILL_TARGET,
+    show_default=True,
+    help="Share of jobs that may run longer than the predicted bound.",
+)
+@click.option("--moldable", is_flag=True, help="Jobs may start on fewer nodes: they scale like problems of the fleet.")
+@click.option("--machines", metavar="M=N,...", help="Machines of the fleet to choose from, with their nodes.")
+@click.option("--load", type=click.FloatRange(0.0, _MOST_LOAD, min_open=True), help="Let jobs come in at this load.")
+@click.option("--repetitions", type=click.IntRange(1, 1000), default=1, show_default=True, help="Shaken traces.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of which job is which problem.")
+@click.option("--events", type=click.Path(path_type=Path, file_okay=False), help="Folder for event logs (CSV).")
+@json_option
+def command(
+    trace: Path,
+    nodes: int | None,
+    policies: tuple[str, ...],
+    estimates: tuple[str, ...],
+    kill_at: str,
+    kill_target: float,
+    moldable: bool,
+    machines: str | None,
+    load: float | None,
+    repetitions: int,
+    seed: int,
+    events: Path | None,
+    as_json: bool,
+) -> None:
+    """Schedule the jobs of TRACE (Standard Workload Format, plain or gzip) and say what each policy is worth.
+
+    Jobs are as in the trace: measured. With --moldable or --machines they scale like problems of the fleet, and target
+    models predict them: this needs a lake with such models (perf-assets adapt), and rigid jobs with users' estimates
+    on the first machine are shown beside.
+    """
+    from perf_assets.scheduling.simulate import compile_all
+    from perf_assets.scheduling.traces.swf import read_swf
+
+    if machines and nodes:
+        raise BadInputError("--machines says how many nodes there are: leave --nodes out")
+    found = read_swf(trace)
+    fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
+    size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
+    found = found.that_fits(size)
+    if not len(found):
+        raise BadInputError(f"no job of {trace} fits into {size} nodes")
+    _say_notes(found)
+    if load is not None:
+        found = found.at_load(load, size)
+    say(f"{len(found):,} jobs on {size:,} nodes, load {found.load(size):.2f}")
+    plans = _plans(found, policies, estimates, KillAt(kill_at), kill_target)
+    compile_seconds = compile_all()
+    named = _named(found, plans, fleet)
+    started = perf_counter()
+    values = {
+        name: _repeated(found, size, fleet, policy, planning, is_free, repetitions)
+        for name, policy, planning, is_free in named
+    }
+    simulate_seconds = perf_counter() - started
+    if events is not None:
+        _write_events(events, found, size, fleet, named)
+    document = {
+        "jobs": len(found),
+        "policies": values,
+        "simulate_seconds": simulate_seconds,
+        "compile_seconds": compile_seconds,
+        "trace": found.name,
+        "nodes": size,
+        "load": found.load(size),
+        "skipped": dict(found.skipped),
+        "notes": list(found.notes),
+        "origin": _origin(fleet),
+    }
+    if as_json:
+        print_json(document)
+    else:
+        _print(document)
+
+
+def _fleet(machines: str | None, nodes: int | None, is_moldable: bool, seed: int) -> _Fleet:
+    from perf_assets.defs.resources import LakeResource
+    from perf_assets.defs.scheduling.inputs import fleet_problems, most_scaling_machine
+    from perf_assets.scheduling.simulate import Machine
+
+    lake = LakeResource()
+    if machines is not None:
+        sizes = _sizes(machines)
+    elif nodes is not None:
+        sizes = {most_scaling_machine(lake): nodes}
+    else:
+        raise BadInputError("the trace does not say how many nodes its machine has: give --nodes")
+    problems = fleet_problems(lake, list(sizes))
+    return _Fleet(tuple(Machine(name, size) for name, size in sizes.items()), problems, is_moldable, seed)
+
+
+def _sizes(text: str) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if not name or not size.isdigit() or int(size) < 1 or name in sizes:
+            raise BadInputError(f"--machines {text!r}: give names with nodes, each once, such as h100=64,dane=32")
+        sizes[name] = int(size)
+    return sizes
+
+
+def _plans(
+    trace: "Trace", policies: tuple[str, ...], estimates: tuple[str, ...], kill_at: KillAt, kill_target: float
+) -> list[tuple[Policy, Planning]]:
+    if not estimates:
+        estimates = tuple(e.value for e in Estimates if e is not Estimates.BOUND)
+        if not trace.has_requests():
+            say("users' estimates are left out: the trace does not have them")
+            estimates = estimates[1:]
+    chosen = [Estimates(name) for name in dict.fromkeys(estimates)]
+    if kill_at is KillAt.BOUND and not any(Planning(e).learns for e in chosen):
+        raise BadInputError("--kill-at bound goes with --estimates predicted or bound")
+    return [
+        (Policy(policy), Planning(e, _kill_at(e, kill_at), kill_target))
+        for policy in dict.fromkeys(policies or (Policy.EASY.value,))
+        for e in chosen
+    ]
+
+
+def _kill_at(estimates: Estimates, kill_at: KillAt) -> KillAt:
+    """Only predicted estimates have a bound; beside them, others are killed at the request."""
+    return KillAt.REQUEST if kill_at is KillAt.BOUND and not Planning(estimates).learns else kill_at
+
+
+def _named(
+    trace: "Trace", plans: list[tuple[Policy, Planning]], fleet: _Fleet | None
+) -> list[tuple[str, Policy, Planning, bool]]:
+    """Name, policy, planning, and whether the scheduler may choose width and machine."""
+    if fleet is None:
+        return [(f"{policy.value}/{planning.estimates.value}", policy, planning, False) for policy, planning in plans]
+    what = "+".join(
+        word for word, is_so in (("moldable", fleet.is_moldable), ("machines", len(fleet.machines) > 1)) if is_so
+    )
+    usual = Planning(Estimates.USER if trace.has_requests() else Estimates.ORACLE)
+    rigid = [
+        (f"{policy.value}/{usual.estimates.value} rigid", policy, usual, False)
+        for policy in dict.fromkeys(policy for policy, _ in plans)
+    ]
+    return rigid + [
+        (f"{policy.value}/{planning.estimates.value} {what}", policy, planning, True) for policy, planning in plans
+    ]
+
+
+def _repeated(
+    trace: "Trace",
+    nodes: int,
+    fleet: _Fleet | None,
+    policy: Policy,
+    planning: Planning,
+    is_free: bool,
+    repetitions: int,
+) -> dict[str, Any]:
+    """Values of the trace as it is; with repetitions, also the range of the means over shaken ones."""
+    import numpy as np
+
+    from perf_assets.scheduling.metrics import measure
+
+    every = [
+        measure(_schedule(trace.shaken(seed) if seed else trace, nodes, fleet, policy, planning, is_free))
+        for seed in range(repetitions)
+    ]
+    values: dict[str, Any] = {**every[0].as_document()}
+    if repetitions > 1:
+        for name in ("turnaround_mean_s", "wait_mean_s", "bounded_slowdown_mean"):
+            means = [metrics.as_document()[name] for metrics in every]
+            values[f"{name}_shaken"] = {
+                "mean": float(np.mean(means)),
+                "std": float(np.std(means)),
+                "min": min(means),
+                "max": max(means),
+            }
+    return values
+
+
+def _schedule(
+    trace: "Trace", nodes: int, fleet: _Fleet | None, policy: Policy, planning: Planning, is_free: bool
+) -> "Schedule":
+    from perf_assets.scheduling.fleet_jobs import FleetJobs, Freedom
+    from perf_assets.scheduling.simulate import simulate_trace
+    from perf_assets.scheduling.strategies import Strategy
+
+    if fleet is None:
+        return simulate_trace(trace, nodes, policy, planning)
+    sizes = [machine.nodes for machine in fleet.machines]
+    jobs = FleetJobs.mapped(trace, fleet.problems, sizes, fleet.seed)
+    freedom = Freedom(nodes=is_free and fleet.is_moldable, machine=is_free)
+    return Strategy(policy, planning, freedom).schedule(jobs, fleet.machines)
+
+
+def _write_events(
+    folder: Path, trace: "Trace", nodes: int, fleet: _Fleet | None, named: list[tuple[str, Policy, Planning, bool]]
+) -> None:
+    from perf_assets.infra.files import write_bytes
+    from perf_assets.scheduling.events import as_csv, event_log
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, policy, planning, is_free in named:
+        schedule = _schedule(trace, nodes, fleet, policy, planning, is_free)
+        text = as_csv(event_log(schedule), schedule.machines, trace.number)
+        write_bytes(folder / f"{name.replace('/', '-').replace(' ', '-')}.csv", text.encode())
+
+
+def _origin(fleet: _Fleet | None) -> str:
+    if fleet is None:
+        return "jobs as in the trace (measured); predictions from jobs that ended before"
+    return (
+        "jobs as in the trace, scaling like runs of the fleet (simulated in the demo); predictions from target models"
+    )
+
+
+def _say_notes(trace: "Trace") -> None:
+    for reason, count in trace.skipped.items():
+        say(f"left out: {count:,} {reason}")
+    for note in trace.notes:
+        say(note)
+
+
+def _print(document: dict[str, Any]) -> None:
+    columns = ("turnaround_mean_s", "wait_mean_s", "bounded_slowdown_mean", "makespan_s", "utilisation", "killed")
+    rows = [
+        [name, *(f"{values[c]:.3f}" if c == "utilisation" else values[c] for c in columns)]
+        for name, values in document["policies"].items()
+    ]
+    heads = ["policy/estimates", "turnaround s", "wait s", "bounded slowdown", "makespan s", "utilisation", "killed"]
+    print_table(f"{document['trace']}: means over {document['jobs']:,} jobs; {document['origin']}", heads, rows)

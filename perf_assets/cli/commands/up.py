@@ -1,0 +1,194 @@
+"""`perf-assets up`."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import click
+
+from perf_assets.cli.support.output import say
+from perf_assets.cli.support.services import (
+    SERVES,
+    Service,
+    answers,
+    end_left_behind,
+    free_port,
+    stop,
+    wait_until_ready,
+)
+from perf_assets.core.errors import BusyError, DatabaseError
+from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root, sqlite_file
+from perf_assets.infra.locks import exclusive
+from perf_assets.infra.permissions import check_private_places
+from perf_assets.infra.postgres import Address, Claim, is_postgres
+
+_AFTERMATH_SECONDS = 120.0
+"""So long after an outage a service may still end of it: Dagster tries to connect again for a while."""
+
+
+class Keeper:
+    """Keeps services running, and the right to be the only `up` on their database, if they have one."""
+
+    def __init__(self, database: str | None) -> None:
+        self._claim = None if database is None else Claim(Address(database), "perf-assets up")
+        self._lost_at: float | None = None
+        self._is_away = False
+
+    def __enter__(self) -> "Keeper":
+        if self._claim is not None:
+            self._claim.hold()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._claim is not None:
+            self._claim.release()
+
+    def look_after(self, services: Sequence[Service]) -> None:
+        """Start again what has ended, unless the database is away: then when it is back."""
+        if self._database_is_away():
+            return
+        recently = self._lost_at is not None and time.monotonic() - self._lost_at < _AFTERMATH_SECONDS
+        for service in services:
+            revived = service.revive(is_blamed=not recently)
+            if revived is not None:
+                say(revived)
+
+    def _database_is_away(self) -> bool:
+        if self._claim is None:
+            return False
+        try:
+            self._claim.hold()
+        except DatabaseError as error:
+            self._lost_at = time.monotonic()
+            if not self._is_away:
+                say(f"{error}. What runs goes on when it is back.")
+            self._is_away = True
+            return True
+        if self._is_away:
+            say("The database is back.")
+        self._is_away = False
+        return False
+
+
+_START_SECONDS = 120.0
+
+
+@click.command()
+@click.option("--port", default=3000, show_default=True, help="Port of the Dagster page; 0 takes a free one.")
+@click.option("--mlflow-port", default=5000, show_default=True, help="Port of the MLflow page; 0 takes a free one.")
+def command(port: int, mlflow_port: int) -> None:
+    """Start the Dagster page, the Dagster daemon and the MLflow page on this machine only.
+
+    Prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is left running.
+    """
+    home = dagster_home()
+    check_private_places()
+    with _only_one(home):
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        left = end_left_behind(home)
+        if left:
+            say(f"{left} processes of a 'perf-assets up' that was killed were still there, and were ended.")
+        port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
+        with Keeper(database_of(home)) as keeper:
+            _make_ready(home)
+            services = _start_all(home, port, mlflow_port)
+            try:
+                wait_until_ready(services, _START_SECONDS)
+                click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
+                say("Press Ctrl-C to stop.")
+                while not stopped.wait(1.0):
+                    keeper.look_after(services)
+            finally:
+                say("Stopping.")
+                stop(services)
+
+
+@contextmanager
+def _only_one(home: Path) -> Iterator[None]:
+    """Two daemons on one instance would start every run twice."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
+        except BusyError:
+            running = (home / "up.lock").read_text().strip()
+            raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
+        yield
+
+
+def _make_ready(home: Path) -> None:
+    """Bring the tables of databases to what the services need, and note who launches runs."""
+    from perf_assets.defs.operate.dead_runs import note_launcher
+    from perf_assets.defs.operate.runs import migrate_instance, open_instance
+
+    migrate_instance(home)
+    store = mlflow_tracking_uri()
+    file = sqlite_file(store)
+    # MLflow's own service would make tables without a lock, beside a first command.
+    if is_postgres(store) or (file is not None and not file.exists()):
+        from perf_assets.registry.store import open_store
+
+        open_store()
+    with open_instance() as instance:
+        left_behind = note_launcher(instance)
+    if left_behind is not None:
+        say(left_behind)
+
+
+def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
+    from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
+    from perf_assets.defs.operate.dead_runs import end_dead_runs
+    from perf_assets.defs.operate.runs import daemon_is_alive, open_instance
+
+    instance = open_instance()
+    end_dead_runs(instance)
+    lake = lake_root()
+    (lake / "mlflow").mkdir(parents=True, exist_ok=True)
+    programs = Path(sys.executable).parent
+    workspace = str(project_root() / "workspace.yaml")
+    here = "127.0.0.1"
+    environment = {
+        "DAGSTER_HOME": str(home),
+        SERVES: str(home),
+        "PERF_ASSETS_LAKE": str(lake),
+        DAGSTER_URL: f"http://{here}:{port}",
+        MLFLOW_URL: f"http://{here}:{mlflow_port}",
+        # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
+        "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
+        # Seven processes for jobs that nobody here gives it.
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
+    }
+
+    def service(name: str, command: list[str], is_ready: Callable[[], bool], *, outlived: bool = False) -> Service:
+        program = str(programs / command[0])
+        log = home / "service_logs" / f"{name}.log"
+        return Service(name, [program, *command[1:]], log, environment, is_ready, outlived)
+
+    return [
+        service(
+            "dagster-webserver",
+            ["dagster-webserver", "-w", workspace, "-h", here, "-p", str(port)],
+            lambda: answers(f"http://{here}:{port}/server_info"),
+        ),
+        service(
+            "dagster-daemon",
+            ["dagster-daemon", "run", "-w", workspace],
+            lambda: daemon_is_alive(instance),
+            outlived=True,
+        ),
+        service(
+            "mlflow",
+            [
+                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port), "--workers", "1"),
+                *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
+            ],
+            lambda: answers(f"http://{here}:{mlflow_port}/health"),
+        ),
+    ]

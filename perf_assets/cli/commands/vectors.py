@@ -1,0 +1,69 @@
+"""`perf-assets vectors`."""
+
+import click
+
+from perf_assets.cli.support.lake import choose_machines
+from perf_assets.cli.support.options import json_option, reference_option
+from perf_assets.cli.support.output import print_json, print_table, say, say_stage
+from perf_assets.core.errors import BadInputError
+from perf_assets.storage.lake import Lake
+
+_SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "regret_ratio": "regret"}
+
+
+@click.command()
+@reference_option
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random.")
+@click.option(
+    "--evaluate", "seeds", type=click.IntRange(0, 100), default=0, metavar="N", help="Score all methods too, N seeds."
+)
+@click.option(
+    "--add", "added", metavar="MACHINE", help="Train nothing: this machine joins the model in use, from its few runs."
+)
+@json_option
+@click.pass_context
+def command(context: click.Context, reference: str, seed: int, seeds: int, added: str | None, as_json: bool) -> None:
+    """Train the model of relative-performance vectors (one run, all machines) and register it in MLflow.
+
+    Needs ingested machines (perf-assets ingest). Some minutes; --evaluate takes longer and writes a page. --add takes
+    seconds.
+    """
+    from perf_assets.defs.operate.runs import add_to_vectors, make_vectors
+    from perf_assets.registry.vector import ALIAS, NAME
+    from perf_assets.registry.versions import versions
+
+    if added is not None:
+        _check_alone(context)
+        (machine,) = choose_machines(Lake.default(), (added,))
+        add_to_vectors(machine, say_stage)
+    else:
+        make_vectors(reference, seed, seeds, say_stage)
+    version = versions(NAME)[ALIAS]
+    scores = _scores() if seeds else []
+    if as_json:
+        print_json({"model": NAME, "alias": ALIAS, "version": version, "scores": scores})
+        return
+    if scores:
+        columns = ["protocol", "method", *_SHOWN.values()]
+        rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SHOWN)] for r in scores]
+        print_table("held-out configurations (sample) and applications (app)", columns, rows)
+        say(f"page: {Lake.default().reports}/vectors.html")
+    click.echo(f"models:/{NAME}@{ALIAS}  (version {version})")
+
+
+def _check_alone(context: click.Context) -> None:
+    """Options of training say nothing to a machine that joins."""
+    for name in ("reference", "seed", "seeds"):
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise BadInputError("--add takes the model in use as it is: leave out --relative-to, --seed and --evaluate")
+
+
+def _scores() -> list[dict[str, object]]:
+    """Means over seeds, of all applications."""
+    from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_SCORES
+    from perf_assets.storage.results import stored
+
+    table = stored(Lake.default(), VECTOR_SCORES, "perf-assets vectors --evaluate 1")
+    means = table[table["app"] == ALL_APPS].groupby(["protocol", "method"], sort=False)
+    found = means.mean(numeric_only=True).drop(columns=["seed", "is_simulated"]).reset_index()
+    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]

@@ -1,0 +1,202 @@
+"""The vocabulary, first part: tables of what landed. And the list of all tables of the warehouse."""
+
+import hashlib
+
+from perf_assets.core.tables.runs import DERIVED_TABLES
+from perf_assets.core.tables.schema import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT, Column, Table, Type
+
+_ORIGIN = (
+    MACHINE,
+    Column("bundle", Type.TEXT, "Name of the landed bundle"),
+    Column("bundle_digest", Type.TEXT, "sha256 of the bundle's manifest: which content these rows are from"),
+    Column("run", Type.TEXT, "Path of the run inside the bundle; `.` is the bundle itself"),
+)
+
+BUNDLES = Table(
+    "raw_landing__bundles",
+    "What landed: one row a bundle, with what became of it. A bundle's rows are visible in the other tables "
+    "if and only if its digest stands here as ingested.",
+    key=("machine", "bundle"),
+    columns=(
+        MACHINE,
+        Column("bundle", Type.TEXT, "Name of the landed bundle"),
+        Column("bundle_digest", Type.TEXT, "sha256 of the bundle's manifest"),
+        Column("status", Type.TEXT, "What became of it", allowed=("ingested", "duplicate", "quarantined")),
+        Column("reason", Type.TEXT, "Why it was not ingested, and what to do", nullable=True),
+        Column("kind", Type.TEXT, "rajaperf, profile or samples; missing where the manifest is bad", nullable=True),
+        Column("format", Type.TEXT, "File format that was recognised", nullable=True),
+        Column("app", Type.TEXT, "Application", nullable=True),
+        Column("collected_at", Type.TIMESTAMP, "When it was measured (UTC)", nullable=True),
+        Column("files_count", Type.INTEGER, "Files in the bundle", unit="count", minimum=0),
+        Column("size_bytes", Type.INTEGER, "Size of all files together", unit="bytes", minimum=0),
+        IS_SIMULATED,
+        Column("record_part", Type.TEXT, "Part of the record that holds its rows", nullable=True),
+    ),
+)
+
+TIMINGS = Table(
+    "raw_rajaperf__timings",
+    "RAJAPerf kernel times: one row per kernel, variant and tuning of a run. Rows that must not be used "
+    "(no repetition was run, checksum failed) are kept and marked.",
+    key=("machine", "bundle", "run", "kernel", "variant", "tuning"),
+    columns=(
+        *_ORIGIN,
+        Column("kernel", Type.TEXT, "Kernel with its group, as in Stream_TRIAD"),
+        Column("variant", Type.TEXT, "Programming model, as in Base_OpenMP"),
+        Column("tuning", Type.TEXT, "Tuning of the variant, as in default or block_256"),
+        Column("problem_size", Type.INTEGER, "Actual problem size, not the requested one", nullable=True, minimum=1),
+        Column("reps", Type.INTEGER, "Repetitions", unit="count", nullable=True, minimum=0),
+        Column("ranks", Type.INTEGER, "MPI ranks; 0 for a run without MPI", unit="count", nullable=True, minimum=0),
+        Column("threads", Type.INTEGER, "OpenMP threads of a rank", unit="count", nullable=True, minimum=1),
+        Column("seconds_per_rep", Type.REAL, "Mean time of a repetition", unit="seconds", nullable=True, minimum=0),
+        Column(
+            "seconds_per_rep_min", Type.REAL, "Fastest pass, per repetition", unit="seconds", nullable=True, minimum=0
+        ),
+        Column(
+            "seconds_per_rep_max", Type.REAL, "Slowest pass, per repetition", unit="seconds", nullable=True, minimum=0
+        ),
+        Column("bytes_per_rep", Type.REAL, "Bytes moved by a repetition", unit="bytes", nullable=True, minimum=0),
+        Column(
+            "flops_per_rep",
+            Type.REAL,
+            "Floating-point operations of a repetition",
+            unit="count",
+            nullable=True,
+            minimum=0,
+        ),
+        Column("counters", Type.TEXT, "Counters of the kernel, where the file has any, as a JSON object"),
+        Column("compiler", Type.TEXT, "Compiler, where the files say", nullable=True),
+        Column("is_valid", Type.BOOLEAN, "Whether the row may be used"),
+        Column("invalid_reason", Type.TEXT, "Why not", nullable=True),
+        IS_SIMULATED,
+    ),
+)
+
+RUNS = Table(
+    "raw_profiles__runs",
+    "Application runs that were profiled: one row a run. Several runs of one configuration with different "
+    "counters stay apart here.",
+    key=("machine", "bundle", "run"),
+    columns=(
+        *_ORIGIN,
+        Column("app", Type.TEXT, "Application"),
+        Column("args", Type.TEXT, "Arguments as given"),
+        Column("ranks", Type.INTEGER, "MPI ranks", unit="count", minimum=1),
+        Column("threads", Type.INTEGER, "Threads of a rank", unit="count", minimum=1),
+        Column("nodes", Type.INTEGER, "Nodes", unit="count", nullable=True, minimum=1),
+        Column("gpus", Type.INTEGER, "GPUs used in all", unit="count", nullable=True, minimum=0),
+        Column("wall_seconds", Type.REAL, "Run time", unit="seconds", nullable=True, exclusive_minimum=0),
+        Column("target_column", Type.TEXT, "Samples: name of the column to predict", nullable=True),
+        Column("target_value", Type.REAL, "Samples: value of that column", nullable=True),
+        Column("labels", Type.TEXT, "What else the files say of the run, as a JSON object of texts"),
+        Column("format", Type.TEXT, "File format"),
+        Column("collected_at", Type.TIMESTAMP, "When it was measured (UTC)"),
+        IS_SIMULATED,
+    ),
+)
+
+COUNTERS = Table(
+    "raw_profiles__counters",
+    "Counters of the application runs under the machine's own names: one row per run and counter, the inclusive "
+    "total of the whole program.",
+    key=("machine", "bundle", "run", "counter"),
+    columns=(
+        *_ORIGIN,
+        COUNTER,
+        UNIT,
+        Column("value_sum", Type.REAL, "Sum over all ranks and threads; samples: the value as given"),
+        Column("value_mean_over_ranks", Type.REAL, "The sum divided by the number of ranks"),
+        Column("value_min", Type.REAL, "Smallest value of one rank and thread"),
+        Column("value_max", Type.REAL, "Largest value of one rank and thread"),
+        RUNNING_RATIO,
+    ),
+)
+
+SPECS = Table(
+    "core_machines__specs",
+    "Data sheets of the machines, from the newest `machine.yaml` that landed for each.",
+    key=("machine",),
+    columns=(
+        *_ORIGIN,
+        Column("name", Type.TEXT, "Name people use"),
+        Column("microarchitecture", Type.TEXT, "Of the host processor, as the counter catalogue names it"),
+        Column("sources", Type.TEXT, "Where the figures are from"),
+        Column("cpu_model", Type.TEXT, "Host processor"),
+        Column("cpu_sockets", Type.INTEGER, "Sockets of a node", unit="count", minimum=1),
+        Column("cpu_cores_per_socket", Type.INTEGER, "Cores of a socket", unit="count", minimum=1),
+        Column("cpu_clock_hertz", Type.REAL, "Clock that all cores sustain", unit="hertz", exclusive_minimum=0),
+        Column("cpu_simd_bits", Type.INTEGER, "Width of a vector register", unit="bits", minimum=64),
+        Column("cpu_fma_units", Type.INTEGER, "Vector fused multiply-add units of a core", unit="count", minimum=1),
+        Column("l1_bytes", Type.INTEGER, "L1 data cache of a core", unit="bytes", minimum=1),
+        Column("l2_bytes", Type.INTEGER, "L2 cache of a core", unit="bytes", minimum=1),
+        Column("l3_bytes", Type.INTEGER, "L3 cache of a socket", unit="bytes", minimum=0),
+        Column("l1_bytes_per_cycle", Type.REAL, "L1 bandwidth of a core", unit="bytes/cycle", exclusive_minimum=0),
+        Column("l2_bytes_per_cycle", Type.REAL, "L2 bandwidth of a core", unit="bytes/cycle", exclusive_minimum=0),
+        Column("l3_bytes_per_cycle", Type.REAL, "L3 bandwidth of a core", unit="bytes/cycle", exclusive_minimum=0),
+        Column("memory_capacity_bytes", Type.REAL, "Memory of a node", unit="bytes", exclusive_minimum=0),
+        Column(
+            "memory_bandwidth_bytes_per_second",
+            Type.REAL,
+            "Peak memory bandwidth of a node",
+            unit="bytes/second",
+            exclusive_minimum=0,
+        ),
+        Column("memory_latency_seconds", Type.REAL, "Memory latency", unit="seconds", exclusive_minimum=0),
+        Column("gpu_model", Type.TEXT, "Accelerator", nullable=True),
+        Column("gpu_count", Type.INTEGER, "Accelerators of a node", unit="count", nullable=True, minimum=1),
+        Column("gpu_peak_double_flops", Type.REAL, "Peak of one", unit="1/second", nullable=True, exclusive_minimum=0),
+        Column("gpu_peak_single_flops", Type.REAL, "Peak of one", unit="1/second", nullable=True, exclusive_minimum=0),
+        Column(
+            "gpu_bandwidth_bytes_per_second",
+            Type.REAL,
+            "Memory bandwidth of one",
+            unit="bytes/second",
+            nullable=True,
+            exclusive_minimum=0,
+        ),
+        Column("gpu_l2_bytes", Type.INTEGER, "L2 cache of one", unit="bytes", nullable=True, minimum=1),
+        Column("gpu_capacity_bytes", Type.REAL, "Memory of one", unit="bytes", nullable=True, exclusive_minimum=0),
+        Column(
+            "gpu_launch_seconds",
+            Type.REAL,
+            "Cost of starting a kernel",
+            unit="seconds",
+            nullable=True,
+            exclusive_minimum=0,
+        ),
+        Column(
+            "gpu_link_bandwidth_bytes_per_second",
+            Type.REAL,
+            "Host to device, one direction",
+            unit="bytes/second",
+            nullable=True,
+            exclusive_minimum=0,
+        ),
+        Column(
+            "network_bandwidth_bytes_per_second",
+            Type.REAL,
+            "Interconnect of a node",
+            unit="bytes/second",
+            nullable=True,
+            exclusive_minimum=0,
+        ),
+        Column(
+            "network_latency_seconds",
+            Type.REAL,
+            "Interconnect latency",
+            unit="seconds",
+            nullable=True,
+            exclusive_minimum=0,
+        ),
+    ),
+)
+
+RECORD_TABLES = (TIMINGS, RUNS, COUNTERS, SPECS)
+"""Tables whose rows come out of bundles; `raw_landing__bundles` is the ledger over them."""
+RAW_TABLES = (BUNDLES, *RECORD_TABLES)
+TABLES = (*RAW_TABLES, *DERIVED_TABLES)
+
+
+def vocabulary_digest() -> str:
+    """Changes when a table's shape changes: a warehouse with another digest has to be rebuilt."""
+    return hashlib.sha256("\n".join(table.ddl() for table in TABLES).encode()).hexdigest()

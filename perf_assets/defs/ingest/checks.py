@@ -1,0 +1,113 @@
+"""Blocking checks of keys, columns and values, made from the vocabulary; and a warning for what was refused."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import dagster as dg
+
+from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES
+from perf_assets.core.tables.runs import DERIVED_TABLES
+from perf_assets.core.tables.schema import Table
+from perf_assets.core.text import markdown_rows
+from perf_assets.defs.partitions import machines
+from perf_assets.defs.resources import LakeResource
+from perf_assets.features.counters.quality import DOUBTS
+from perf_assets.storage.loading import Violation
+from perf_assets.storage.record import MachineRecord
+
+_SHOWN = 10
+
+
+def partitioned_spec(
+    table: str, name: str, description: str, *, blocking: bool, additional_deps: Sequence[str] = ()
+) -> dg.AssetCheckSpec:
+    """A check whose result is of one machine."""
+    with warnings.catch_warnings():
+        # Checks with partitions are in preview. Without them the UI shows one machine's result as everybody's.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.AssetCheckSpec(
+            name,
+            asset=table,
+            description=description,
+            blocking=blocking,
+            additional_deps=additional_deps,
+            partitions_def=machines,
+        )
+
+
+def _specs(table: Table) -> list[dg.AssetCheckSpec]:
+    return [
+        partitioned_spec(table.name, "schema", "Columns, types and values are those of the vocabulary", blocking=True),
+        partitioned_spec(table.name, "key", f"One row per {', '.join(table.key)}", blocking=True),
+    ]
+
+
+def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.AssetCheckResult]:
+    about_key = [violation for violation in violations if violation.rule.startswith("key ")]
+    about_schema = [violation for violation in violations if violation not in about_key]
+    for name, found in (("schema", about_schema), ("key", about_key)):
+        yield dg.AssetCheckResult(
+            asset_key=table.name,
+            check_name=name,
+            passed=not found,
+            metadata={"violated_rules_count": len(found), "threshold": 0}
+            | {
+                violation.rule: f"{violation.row_count} rows, first {violation.example}" for violation in found[:_SHOWN]
+            },
+        )
+
+
+@dg.multi_asset_check(
+    specs=[
+        *_specs(BUNDLES),
+        partitioned_spec(BUNDLES.name, "none_quarantined", "No bundle was refused", blocking=False),
+    ],
+    name="check_bundles",
+)
+def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+    """The ledger of what landed keeps its vocabulary; refused bundles are a warning, each with its reason."""
+    yield from _results(BUNDLES, lake.warehouse().ledger_violations(context.partition_key))
+    reasons = MachineRecord(lake.lake().record, context.partition_key).refusals()
+    yield dg.AssetCheckResult(
+        asset_key=BUNDLES.name,
+        check_name="none_quarantined",
+        passed=not reasons,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"quarantined_count": len(reasons), "threshold": 0, **dict(islice(reasons.items(), _SHOWN))},
+    )
+
+
+@dg.multi_asset_check(specs=[spec for table in RECORD_TABLES for spec in _specs(table)], name="check_tables")
+def check_tables(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+    """The warehouse tables keep their vocabulary."""
+    warehouse = lake.warehouse()
+    for table in RECORD_TABLES:
+        yield from _results(table, warehouse.violations(table, context.partition_key))
+
+
+@dg.multi_asset_check(
+    specs=[
+        *(spec for table in DERIVED_TABLES for spec in _specs(table)),
+        *(partitioned_spec(doubt.table, doubt.name, doubt.description, blocking=False) for doubt in DOUBTS),
+    ],
+    name="check_features",
+)
+def check_features(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+    """The tables of configurations keep their vocabulary; what looks odd is a warning, with the worst rows."""
+    warehouse, machine = lake.warehouse(), context.partition_key
+    for table in DERIVED_TABLES:
+        yield from _results(table, warehouse.violations(table, machine))
+    for doubt in DOUBTS:
+        found = warehouse.frame(doubt.query, {"machine": machine, "threshold": doubt.threshold})
+        yield dg.AssetCheckResult(
+            asset_key=doubt.table,
+            check_name=doubt.name,
+            passed=found.empty,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={
+                "rows_beyond_threshold_count": len(found),
+                "threshold": doubt.threshold,
+                "worst": dg.MetadataValue.md(markdown_rows(found.head(_SHOWN))),
+            },
+        )

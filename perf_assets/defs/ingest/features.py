@@ -1,0 +1,75 @@
+"""Assets of application configurations: merged counters, canonical features, pairs of machines."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from perf_assets.core.tables.landing import COUNTERS, RUNS, SPECS
+from perf_assets.core.tables.runs import (
+    COUNTERS_WIDE,
+    DERIVED_TABLES,
+    FEATURES,
+    MERGED_COUNTERS,
+    UNMATCHED,
+    VECTOR_FEATURES_TABLE,
+)
+from perf_assets.core.text import markdown_rows
+from perf_assets.defs.failures import explained
+from perf_assets.defs.partitions import machines
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.specs import PREVIEW_ROWS, Metadata, asset_spec, group_of, materialization
+from perf_assets.storage.warehouse import Warehouse
+
+_INPUTS = [RUNS.name, SPECS.name, MERGED_COUNTERS.name]
+_SPECS = [
+    asset_spec(MERGED_COUNTERS, {"duckdb"}, deps=[COUNTERS.name, RUNS.name]),
+    asset_spec(FEATURES, {"duckdb"}, deps=_INPUTS),
+    asset_spec(VECTOR_FEATURES_TABLE, {"duckdb"}, deps=_INPUTS),
+    dg.AssetSpec(
+        COUNTERS_WIDE,
+        deps=[FEATURES.name, MERGED_COUNTERS.name],
+        description="Counters of a machine under its own names: a row per configuration, a column per counter. "
+        f'A table for each machine, as in `SELECT * FROM {COUNTERS_WIDE}."epyc-vm"`.',
+        group_name=group_of(COUNTERS_WIDE),
+        kinds={"duckdb"},
+        owners=["team:performance"],
+    ),
+    asset_spec(UNMATCHED, {"duckdb"}, deps=[FEATURES.name]),
+]
+
+
+@dg.multi_asset(specs=_SPECS, partitions_def=machines, name="derive_features", pool="warehouse")
+@explained
+def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
+    """Make what follows from a machine's raw tables, in one transaction."""
+    warehouse, machine = lake.warehouse(), context.partition_key
+    counts = warehouse.derive_machine(machine)
+    counters, _ = warehouse.counters_of(machine)
+    unknown = lake.unmapped_counters(machine)
+    notes: dict[str, Metadata] = {
+        FEATURES.name: {"unmapped_counters_count": len(unknown), "unmapped_counters": ", ".join(unknown) or "none"},
+        UNMATCHED.name: {"reasons": dg.MetadataValue.md(markdown_rows(warehouse.frame(_REASONS, [machine])))},
+    }
+    for table in DERIVED_TABLES:
+        result = materialization(warehouse, table, machine, counts[table.name])
+        yield result._replace(metadata={**(result.metadata or {}), **notes.get(table.name, {})})
+    yield dg.MaterializeResult(
+        asset_key=COUNTERS_WIDE,
+        metadata={
+            "dagster/partition_row_count": counts[FEATURES.name],
+            "counters_count": len(counters),
+            "preview": dg.MetadataValue.md(_first_rows(warehouse, machine)),
+        },
+        data_version=dg.DataVersion(warehouse.content_digest(MERGED_COUNTERS, machine)),
+    )
+
+
+def _first_rows(warehouse: Warehouse, machine: str) -> str:
+    rows = warehouse.frame(f'SELECT * EXCLUDE (labels) FROM {COUNTERS_WIDE}."{machine}" LIMIT {PREVIEW_ROWS}')
+    return markdown_rows(rows)
+
+
+_REASONS = f"""
+    SELECT other_machine, reason, count(*) AS configurations
+    FROM {UNMATCHED.name} WHERE machine = ? GROUP BY ALL ORDER BY ALL
+"""

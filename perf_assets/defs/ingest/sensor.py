@@ -1,0 +1,131 @@
+"""The landing sensor: asks for one run per machine whose landing zone has new content, and again where one failed."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import dagster as dg
+from dagster._core.storage.tags import PARTITION_NAME_TAG
+
+from perf_assets.core.manifest import digest_of
+from perf_assets.defs.jobs import refresh_machine_job
+from perf_assets.defs.operate.dead_runs import end_dead_runs
+from perf_assets.defs.partitions import machines
+from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.lake import Lake, landed_digests
+from perf_assets.storage.quarantine import quarantine_strays
+from perf_assets.storage.record import MachineRecord
+from perf_assets.workflows.ingest import pending
+
+_BUNDLES_PER_TICK = 20_000
+"""Manifests that one tick looks at; the next goes on with the machines that are left."""
+_RUNS_PER_TICK = 20
+_NOT_BEGUN = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
+_MOST_RETRIES = 3
+_RETRY_SECONDS = 60.0
+"""After a failed run until the next; doubled every time."""
+
+
+@dataclass
+class _Cursor:
+    """What the sensor remembers: one digest a machine, little else."""
+
+    digests: dict[str, str] = field(default_factory=dict)
+    """Content of each machine's landing zone when it was last dealt with."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """Machines whose run is not known to have succeeded, with the number of retries."""
+    after: str = ""
+    """Machine that the last tick ended with."""
+
+    @classmethod
+    def read(cls, text: str | None) -> "_Cursor":
+        known = json.loads(text) if text else {}
+        return cls(known.get("digests", {}), known.get("asked", {}), known.get("after", ""))
+
+    def text(self) -> str:
+        return json.dumps({"version": 2, "digests": self.digests, "asked": self.asked, "after": self.after})
+
+
+@dg.sensor(
+    job=refresh_machine_job,
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts what follows for each machine whose landing zone has new content, and again after a failure",
+)
+def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Compare the content of the landing zone, machine by machine, with what was dealt with."""
+    for run_id in end_dead_runs(context.instance):
+        context.log.warning(f"run {run_id[:8]} had lost its process and was ended")
+    for line in quarantine_strays(lake.lake()):
+        context.log.warning(line)
+    cursor = _Cursor.read(context.cursor)
+    requests = dict(_again(context, cursor))
+    looked_at = 0
+    to_begin = _to_begin(context.instance)
+    for machine, digest in _machines_of_this_tick(lake.lake(), cursor):
+        looked_at += 1
+        if digest != cursor.digests.get(machine) and machine not in to_begin:
+            if pending(lake.lake(), machine).new_count:
+                if len(requests) >= _RUNS_PER_TICK:
+                    break
+                requests[machine] = _run_key(lake.lake(), machine, digest)
+                cursor.asked[machine] = 0
+            cursor.digests[machine] = digest
+        cursor.after = machine
+    if not requests:
+        waiting = f", waiting for {', '.join(sorted(cursor.asked))}" if cursor.asked else ""
+        reason = f"nothing new for {looked_at} machines in the landing zone{waiting}"
+        return dg.SensorResult(skip_reason=reason, cursor=cursor.text())
+    new = sorted(set(requests) - set(machines.get_partition_keys(dynamic_partitions_store=context.instance)))
+    return dg.SensorResult(
+        run_requests=[dg.RunRequest(run_key=key, partition_key=machine) for machine, key in sorted(requests.items())],
+        dynamic_partitions_requests=[machines.build_add_request(new)] if new else [],
+        cursor=cursor.text(),
+    )
+
+
+def _to_begin(instance: dg.DagsterInstance) -> set[str]:
+    """Machines with a run that has not begun: it will find what landed meanwhile, and more of them would only queue."""
+    filters = dg.RunsFilter(job_name=refresh_machine_job.name, statuses=_NOT_BEGUN)
+    return {run.tags.get(PARTITION_NAME_TAG, "") for run in instance.get_runs(filters)}
+
+
+def _machines_of_this_tick(lake: Lake, cursor: _Cursor) -> Iterator[tuple[str, str]]:
+    """Machines with the digest of their landing zone, from where the last tick ended, as many as fit into one."""
+    every = lake.machines()
+    cursor.digests = {machine: digest for machine, digest in cursor.digests.items() if machine in every}
+    ordered = [machine for machine in every if machine > cursor.after]
+    ordered += [machine for machine in every if machine <= cursor.after]
+    bundles = 0
+    for machine in ordered:
+        if bundles >= _BUNDLES_PER_TICK:
+            return
+        landed = list(landed_digests(lake, machine))
+        bundles += len(landed)
+        yield machine, digest_of(repr(landed).encode())
+
+
+def _again(context: dg.SensorEvaluationContext, cursor: _Cursor) -> Iterator[tuple[str, str]]:
+    """Machines whose last run failed a while ago, with the key of the next; those that are done are forgotten."""
+    for machine, retries in sorted(cursor.asked.items()):
+        filters = dg.RunsFilter(job_name=refresh_machine_job.name, tags={PARTITION_NAME_TAG: machine})
+        record = next(iter(context.instance.get_run_records(filters, limit=1)), None)
+        if record is not None and not record.dagster_run.is_finished:
+            continue
+        if record is None or record.dagster_run.status != dg.DagsterRunStatus.FAILURE:
+            del cursor.asked[machine]
+        elif retries >= _MOST_RETRIES:
+            context.log.error(
+                f"{machine} failed {retries + 1} times: mend what run {record.dagster_run.run_id[:8]} says, then "
+                "re-execute it"
+            )
+            del cursor.asked[machine]
+        elif time.time() - (record.end_time or 0.0) >= _RETRY_SECONDS * 2**retries:
+            cursor.asked[machine] = retries + 1
+            yield machine, f"{machine}:after:{record.dagster_run.run_id}"
+
+
+def _run_key(lake: Lake, machine: str, landed_digest: str) -> str:
+    """What is to be ingested on top of what: content that comes back after another is asked for again."""
+    return f"{machine}:{landed_digest[:16]}:{MachineRecord(lake.record, machine).digest()[:16]}"

@@ -1,0 +1,249 @@
+"""Running the jobs from a command, with the persistent Dagster instance, so that the UI shows them."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.paths import check_dagster_home, database_of
+from perf_assets.defs import logging as progress
+from perf_assets.defs.build import build_definitions
+from perf_assets.defs.jobs import (
+    adapt_machine_job,
+    draw_machines_job,
+    evaluate_xamm_job,
+    ingest_machine_job,
+    score_all_pairs_job,
+    score_vectors_job,
+    train_encoder_job,
+    train_source_job,
+    train_vector_job,
+    write_fleet_page_job,
+    write_machine_page_job,
+)
+from perf_assets.defs.operate.dead_runs import PROCESS_TAG, end_dead_runs, own_process
+from perf_assets.defs.partitions import machines as machines_partitions
+from perf_assets.defs.targets.adaptation import NOT_MADE
+from perf_assets.infra.locks import exclusive
+from perf_assets.infra.postgres import Address
+
+_OF_WHAT_WAS_GIVEN = {
+    BadInputError.__name__,
+    *(kind.__name__ for kind in BadInputError.__subclasses__()),
+    "DagsterAssetCheckFailedError",
+}
+_CLASS_NAME = re.compile(r"^[\w.]+: ")
+_OPENING_SECONDS = 120.0
+"""Wait for other processes that open the same home: the first of them makes all tables."""
+_QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
+_Stage = tuple[str, str, dict[str, Any], str | None]
+"""Title, name of the job, its configuration, and the machine it is for."""
+
+
+@dataclass(frozen=True)
+class MachineOutcome:
+    """How ingesting one machine went."""
+
+    machine: str
+    seconds: float
+    failure: str | None = None
+    """Why it failed, in one line."""
+    is_bad_input: bool = False
+    """Whether the failure is of what was given, not of the program."""
+
+
+def ingest_machines(
+    machines: Sequence[str], on_start: Callable[[str], None], *, reread: bool = False
+) -> Iterator[MachineOutcome]:
+    """Run the ingestion job for each machine in this process; a machine that fails does not stop the others."""
+    config = _QUIET | {"ops": {"read_bundles": {"config": {"reread": reread}}}}
+    with open_instance() as instance:
+        end_dead_runs(instance)
+        instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
+        job = build_definitions().resolve_job_def(ingest_machine_job.name)
+        for machine in machines:
+            on_start(machine)
+            start = time.monotonic()
+            result = _execute(job, instance, config, machine)
+            yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
+
+
+def train_fleet(seed: int, on_stage: Callable[[str], None], methods: Mapping[str, list[str]]) -> None:
+    """Train the encoder, which describes each machine, train and register the source models.
+
+    `methods` names those to choose from, `with_amm` and `without_amm`; all where it does not.
+    """
+    sources = {"ops": {"train_source_models": {"config": {"seed": seed, **methods}}}}
+    stages: list[_Stage] = [
+        ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
+        ("source models", train_source_job.name, sources, None),
+    ]
+    _run_stages(stages, on_stage)
+
+
+def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Adapt, score and register the target model of each machine, and write its page; one that cannot be adapted does
+    not stop the others.
+    """
+    config = {
+        "adapt_machine": {"config": {"seed": seed, "only_if_changed": False}},
+        "score_machine": {"config": {"seeds": seeds}},
+    }
+    stages: list[_Stage] = [(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines]
+    failures = _run_stages(stages, on_stage, goes_on=True)
+    if failures:
+        raise BadInputError(f"{'; '.join(failures)}")
+
+
+def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Run the xAMM experiments and write their page."""
+    config = {"ops": {"run_xamm_experiments": {"config": {"seeds": seeds}}}}
+    _run_stages([("xAMM experiments", evaluate_xamm_job.name, config, None)], on_stage)
+
+
+def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Score all ordered pairs of machines."""
+    config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds}}}}
+    _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
+
+
+def write_fleet_page(on_stage: Callable[[str], None]) -> None:
+    """Write the page of the fleet."""
+    _run_stages([("page of the fleet", write_fleet_page_job.name, {}, None)], on_stage)
+
+
+def write_site(machines: Sequence[str], on_stage: Callable[[str], None], *, has_amms: bool) -> list[str]:
+    """Write the pages of AMMs, of machines that have a model, and of the fleet; why some could not be written."""
+    stages: list[_Stage] = [
+        *([("page of the AMMs", draw_machines_job.name, {}, None)] if has_amms else []),
+        *((f"page of {machine}", write_machine_page_job.name, {}, machine) for machine in machines),
+        ("page of the fleet", write_fleet_page_job.name, {}, None),
+    ]
+    return _run_stages(stages, on_stage, goes_on=True)
+
+
+def make_vectors(relative_to: str, seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+    """Train and register the vector model; score all methods with so many seeds, if any."""
+    training = {"ops": {"train_vector_model": {"config": {"relative_to": relative_to, "seed": seed}}}}
+    stages: list[_Stage] = [("vector model", train_vector_job.name, training, None)]
+    if seeds:
+        scoring = {"ops": {"score_vectors": {"config": {"relative_to": relative_to, "seeds": seeds}}}}
+        stages.append(("scores of vectors", score_vectors_job.name, scoring, None))
+    _run_stages(stages, on_stage)
+
+
+def add_to_vectors(machine: str, on_stage: Callable[[str], None]) -> None:
+    """Let a machine join the vector model in use, from its few runs."""
+    config = {"ops": {"train_vector_model": {"config": {"added_machine": machine}}}}
+    _run_stages([(f"{machine} joins the vector model", train_vector_job.name, config, None)], on_stage)
+
+
+def _run_stages(stages: Sequence[_Stage], on_stage: Callable[[str], None], *, goes_on: bool = False) -> list[str]:
+    """Run jobs one after the other in this process, showing what their steps say.
+
+    The first failure ends it, or bad input is told when all are done.
+    """
+    definitions = build_definitions()
+    # Before any run: after one, Dagster may look for state in an instance that is gone.
+    jobs = {job: definitions.resolve_job_def(job) for _, job, *_ in stages}
+    failures = []
+    with open_instance() as instance:
+        end_dead_runs(instance)
+        partitions = [machine for *_, machine in stages if machine is not None]
+        instance.add_dynamic_partitions(machines_partitions.name or "", partitions)
+        for title, job, config, machine in stages:
+            on_stage(title)
+            failure, is_bad_input = _failure(_execute(jobs[job], instance, _SHOWN | config, machine))
+            if failure is not None and is_bad_input and goes_on:
+                failures.append(f"{title}: {failure}")
+            elif failure is not None:
+                raise BadInputError(f"{title}: {failure}") if is_bad_input else RuntimeError(f"{title}: {failure}")
+    return failures
+
+
+def _seeded(step: str, seed: int) -> dict[str, Any]:
+    return {"ops": {step: {"config": {"seed": seed}}}}
+
+
+def _execute(
+    job: dg.JobDefinition, instance: dg.DagsterInstance, config: dict[str, Any], machine: str | None
+) -> dg.ExecuteInProcessResult:
+    return job.execute_in_process(
+        instance=instance,
+        partition_key=machine,
+        run_config=config,
+        tags={PROCESS_TAG: own_process()},
+        raise_on_error=False,
+    )
+
+
+def open_instance() -> dg.DagsterInstance:
+    """The persistent instance of this project."""
+    home = check_dagster_home()
+    os.environ["DAGSTER_HOME"] = str(home)
+    with _opened_by_one(home):
+        return dg.DagsterInstance.get()
+
+
+@contextmanager
+def _opened_by_one(home: Path) -> Iterator[None]:
+    """Let no other process open a home meanwhile: whoever is first makes its tables, which Dagster lets several try."""
+    database = database_of(home)
+    if database is None:
+        with exclusive(home / "open.lock", f"opening {home}", _OPENING_SECONDS):
+            yield
+    else:
+        # Also says at once where the server is away: Dagster would try for a minute, and end with pages of text.
+        with Address(database).locked("dagster tables"):
+            yield
+
+
+def migrate_instance(home: Path) -> None:
+    """Bring the tables of the database that a home names to what this version of Dagster needs, if it names any.
+
+    Several may do so at once.
+    """
+    if database_of(home) is not None:
+        with _opened_by_one(home), dg.DagsterInstance.from_config(str(home)) as instance:
+            instance.upgrade()
+
+
+def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
+    """Whether every daemon that this instance needs has reported lately."""
+    statuses = instance.get_daemon_statuses()
+    return all(status.healthy for status in statuses.values() if status.required)
+
+
+def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
+    """Why a run failed in one line, and whether that is of what was given; None where it succeeded."""
+    if result.success:
+        reason = _why_not_made(result)
+        return reason, reason is not None
+    for event in result.all_events:
+        if event.is_step_failure and event.step_failure_data.error is not None:
+            error = event.step_failure_data.error
+            while error.cause is not None:
+                error = error.cause
+            if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                raise KeyboardInterrupt
+            message = _CLASS_NAME.sub("", " ".join(error.message.split()))
+            return f"{message} (run {result.run_id[:8]} in the Dagster UI)", error.cls_name in _OF_WHAT_WAS_GIVEN
+    return f"see run {result.run_id} in the Dagster UI ('perf-assets up')", False
+
+
+def _why_not_made(result: dg.ExecuteInProcessResult) -> str | None:
+    """Why a run that went well left out what it was for."""
+    for event in result.all_events:
+        if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION:
+            metadata = event.asset_observation_data.asset_observation.metadata
+            if NOT_MADE in metadata:
+                return str(metadata[NOT_MADE].value)
+    return None

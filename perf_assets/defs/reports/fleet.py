@@ -1,0 +1,56 @@
+"""The home page of the platform: all machines, what is not well, and what to do next."""
+
+from datetime import timedelta
+
+import dagster as dg
+
+from perf_assets.core.tables.landing import BUNDLES
+from perf_assets.core.tables.verdicts import VERDICTS
+from perf_assets.core.text import in_markdown
+from perf_assets.defs.conditions import FOLLOWS
+from perf_assets.defs.failures import explained
+from perf_assets.defs.reports.fleet_facts import fleet_facts
+from perf_assets.defs.resources import LakeResource
+from perf_assets.defs.sources.assets import WITH_AMM
+from perf_assets.defs.specs import model_spec
+from perf_assets.defs.targets.assets import PAGE
+
+FLEET_PAGE = "out_report__fleet"
+
+
+@dg.multi_asset(
+    specs=[
+        model_spec(
+            FLEET_PAGE,
+            "Page of the fleet, which leads to all other pages: machines with freshness, champions and their errors, "
+            "severities, quarantine, and what to do next.",
+            {"html"},
+            [BUNDLES.name, WITH_AMM, VERDICTS.name, PAGE],
+        ).replace_attributes(
+            automation_condition=FOLLOWS, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
+        )
+    ],
+    name="write_fleet_page",
+)
+@explained
+def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Write the page from what is known at this moment."""
+    from perf_assets.reports.fleet.page import fleet_page
+    from perf_assets.storage.pages import INDEX, store_page
+
+    (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
+    facts = fleet_facts(lake)
+    path = store_page(lake.lake(), INDEX, fleet_page(facts))
+    actions = [
+        f"- **{state.machine}**: {in_markdown(action)}" for state in facts.machines for action in state.actions[:1]
+    ]
+    return dg.MaterializeResult(
+        metadata={
+            "page": dg.MetadataValue.path(path),
+            "open": dg.MetadataValue.url(path.as_uri()),
+            "machines_count": len(facts.machines),
+            "champions_count": sum(state.champion is not None for state in facts.machines),
+            "drifted": ", ".join(state.machine for state in facts.machines if state.has_drifted) or "none",
+            "next_actions": dg.MetadataValue.md("\n".join(actions) or "nothing to do"),
+        }
+    )

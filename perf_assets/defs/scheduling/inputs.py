@@ -1,0 +1,90 @@
+"""Gathers what the scheduling experiment needs: a trace, how problems scale on machines, what models say of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.defs.resources import LakeResource
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perf_assets.scheduling.fleet_jobs import Problem
+    from perf_assets.scheduling.traces.trace import Trace
+
+_SYNTHETIC_JOBS, _SYNTHETIC_NODES = 5000, 128
+
+
+def modelled_machines(lake: LakeResource) -> list[str]:
+    """Machines that have a target model."""
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import CHAMPION, versions
+
+    return [machine for machine in lake.lake().machines() if CHAMPION in versions(registered_name(machine))]
+
+
+def fleet_problems(lake: LakeResource, machines: list[str]) -> "list[Problem]":
+    """Problems with their runs on machines, in the order given, that the machines' target models were not fitted to."""
+    import pandas as pd
+
+    from perf_assets.features.fleet.node_scaling import SCALING_QUERY, scaling_runs
+    from perf_assets.models.target.held_out import held_out_predictions
+    from perf_assets.registry.target import champion_of
+
+    models = []
+    for machine in machines:
+        champion = champion_of(machine)
+        if champion is None:
+            raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
+        models.append(champion[1])
+    predictions = pd.concat([held_out_predictions(model) for model in models], ignore_index=True)
+    found = _problems(scaling_runs(lake.warehouse().frame(SCALING_QUERY), predictions), machines)
+    if not found:
+        raise BadInputError(f"{machines[0]} ran nothing that its target model was not fitted to: land more runs")
+    return found
+
+
+def most_scaling_machine(lake: LakeResource) -> str:
+    """The machine with a target model on which most problems ran on several numbers of nodes."""
+    machines = modelled_machines(lake)
+    if not machines:
+        raise BadInputError("no machine has a target model: run 'perf-assets adapt' first")
+    counts = {}
+    for machine in machines:
+        try:
+            counts[machine] = sum(bool(p.narrower().any()) for p in fleet_problems(lake, [machine]))
+        except BadInputError:
+            continue
+    if not any(counts.values()):
+        raise BadInputError(
+            f"no problem ran on several numbers of nodes on {', '.join(machines)}: adapt a machine where some did"
+        )
+    return max(counts, key=lambda machine: counts[machine])
+
+
+def given_trace(path: str | None, nodes: int | None, seed: int) -> "tuple[Trace, int]":
+    """The trace of a file, or a made-up one, and the nodes of the machine it is for."""
+    from perf_assets.scheduling.traces.swf import read_swf
+    from perf_assets.scheduling.traces.synthetic import synthetic_trace
+
+    if path is None:
+        size = nodes or _SYNTHETIC_NODES
+        return synthetic_trace(_SYNTHETIC_JOBS, size, seed), size
+    trace = read_swf(Path(path))
+    size = nodes or trace.most_nodes or int(trace.nodes.max())
+    return trace.that_fits(size), size
+
+
+def _problems(runs: "pd.DataFrame", machines: list[str]) -> "list[Problem]":
+    import numpy as np
+
+    from perf_assets.features.fleet.node_scaling import PROBLEM
+    from perf_assets.scheduling.fleet_jobs import Problem
+
+    found = []
+    for (app, _), rows in runs.groupby(list(PROBLEM), sort=True):
+        position = np.array([machines.index(machine) for machine in rows["machine"]], np.int64)
+        if (position == 0).any():
+            seconds = (rows[name].to_numpy(float) for name in ("seconds", "predicted_seconds", "upper_seconds"))
+            found.append(Problem(str(app), position, rows["nodes"].to_numpy(np.int64), *seconds))
+    return found

@@ -1,0 +1,101 @@
+"""What the UI shows of a table."""
+
+from typing import Any
+
+import dagster as dg
+
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.tables.landing import SPECS, TIMINGS
+from perf_assets.core.tables.models import RESULT_TABLES
+from perf_assets.core.tables.runs import FEATURES
+from perf_assets.core.tables.schema import Table
+from perf_assets.core.text import markdown_rows
+from perf_assets.storage.warehouse import Warehouse
+
+Metadata = dict[str, Any]
+"""What the UI shows of a materialisation, by label."""
+PREVIEW_ROWS = 5
+MODELS_VERSION = "2"
+"""To be raised when models or pages made by new code differ from those made by old."""
+_GROUPS = {
+    "raw_landing": "landing",
+    "model_amm": "machines",
+    "out_amm": "machines",
+    "model_source": "sources",
+    "model_vector": "sources",
+    "model_target": "targets",
+    "raw": "raw",
+    "core": "core",
+    "eval": "evaluation",
+    "out": "reports",
+}
+"""Group by the beginning of an asset's name: the lineage reads from landing to reports."""
+FLEET = [FEATURES.name, TIMINGS.name, SPECS.name]
+"""What models are made of."""
+_NOT_SHOWN = {"bundle_digest", "formulas", "runs"}
+
+
+def group_of(name: str) -> str:
+    """Group of an asset in the lineage."""
+    return next(group for beginning, group in _GROUPS.items() if name.startswith(f"{beginning}_"))
+
+
+def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
+    """The asset that stands for a table: name, description, columns and group follow from the vocabulary."""
+    return dg.AssetSpec(
+        table.name,
+        deps=deps or [],
+        description=table.description,
+        group_name=group_of(table.name),
+        kinds=kinds,
+        owners=["team:performance"],
+        metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
+        code_version=digest_of(f"{table.ddl()} {MODELS_VERSION if table in RESULT_TABLES else ''}".encode())[:12],
+    )
+
+
+def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) -> dg.AssetSpec:
+    """An asset that is no table: a fitted model, a page, pictures."""
+    return dg.AssetSpec(
+        name,
+        deps=deps,
+        description=description,
+        group_name=group_of(name),
+        kinds=kinds,
+        owners=["team:performance"],
+        code_version=MODELS_VERSION,
+    )
+
+
+def column_schema(table: Table) -> dg.TableSchema:
+    """Columns with type, unit and rules, as the UI shows them."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name,
+                column.type.value,
+                f"{column.description} [{column.unit}]" if column.unit else column.description,
+                constraints=dg.TableColumnConstraints(
+                    nullable=column.nullable, other=[] if column.rule() == "present" else [column.rule()]
+                ),
+            )
+            for column in table.columns
+        ],
+        constraints=dg.TableConstraints([f"key: {', '.join(table.key)}"]),
+    )
+
+
+def materialization(warehouse: Warehouse, table: Table, machine: str, row_count: int) -> dg.MaterializeResult[None]:
+    """Row counts, a preview and the version of a machine's rows of a table."""
+    shown = ", ".join(f'"{name}"' for name in table.column_names() if name not in _NOT_SHOWN)
+    head = warehouse.frame(
+        f'SELECT {shown} FROM "{table.name}" WHERE {table.of_machine} LIMIT {PREVIEW_ROWS}', {"machine": machine}
+    )
+    return dg.MaterializeResult(
+        asset_key=table.name,
+        metadata={
+            "dagster/partition_row_count": row_count,
+            "preview": dg.MetadataValue.md(markdown_rows(head)),
+        },
+        data_version=dg.DataVersion(warehouse.content_digest(table, machine)),
+    )

@@ -1,0 +1,78 @@
+"""Plain tables of application runs: features measured on a source machine, and the relative time on a target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
+
+from perf_assets.core.errors import BadInputError, listed
+from perf_assets.features.samples import Floats
+from perf_assets.features.tables.xamm_benchmarks import SIMULATED, as_text, says_simulated
+
+RELATIVE_TIME = "relative_time"
+SOURCE = "source_machine"
+TARGET = "target_machine"
+APP = "app"
+_NO_FEATURES = frozenset((RELATIVE_TIME, SOURCE, TARGET, APP, "args", SIMULATED))
+
+
+@dataclass(frozen=True, eq=False)
+class ApplicationTable:
+    """Rows x features and their targets."""
+
+    name: str
+    """Of the file, for messages."""
+    feature_names: tuple[str, ...]
+    features: Floats
+    """NaN where a value is missing."""
+    log_relative_time: Floats
+    labels: dict[str, NDArray[np.str_]]
+    """Those of source_machine, target_machine and app that the table has."""
+    is_simulated: bool
+    notes: tuple[str, ...]
+
+    @property
+    def applications(self) -> list[str]:
+        """Sorted; none where the table does not say."""
+        return sorted(set(self.labels[APP].tolist())) if APP in self.labels else []
+
+
+def application_table(table: pd.DataFrame, name: str, wanted: Sequence[str] | None = None) -> ApplicationTable:
+    """Check a table; its features are all numeric columns that have no other role, or those `wanted`."""
+    if RELATIVE_TIME not in table:
+        raise BadInputError(f"{name}: no column {RELATIVE_TIME!r}; there are {listed(list(table.columns))}")
+    target = table[RELATIVE_TIME]
+    is_wrong = ~(target > 0).to_numpy() if is_numeric_dtype(target) else np.ones(len(target), bool)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise BadInputError(f"{name}: {RELATIVE_TIME} is {target.iloc[row]} in row {row}: it is a number above 0")
+    others = [str(column) for column in table.columns if column not in _NO_FEATURES]
+    texts = [column for column in others if not is_numeric_dtype(table[column])]
+    features = [column for column in others if column not in texts] if wanted is None else list(wanted)
+    if not features:
+        raise BadInputError(f"{name}: no numeric column is left for features beside {RELATIVE_TIME}")
+    for problem, names in (
+        ("lacks the features (or has them empty)", [feature for feature in features if feature not in table]),
+        ("has text in the features", [feature for feature in features if feature in texts]),
+    ):
+        if names:
+            raise BadInputError(f"{name} {problem} {listed(names)}")
+    ignored = [column for column in others if column not in features]
+    return ApplicationTable(
+        name,
+        tuple(features),
+        table[features].to_numpy(float),
+        np.log(target.to_numpy(float)),
+        {label: _texts(table, label, name) for label in (SOURCE, TARGET, APP) if label in table},
+        says_simulated(table),
+        (f"{name}: {len(ignored)} columns are no features and are left out: {listed(ignored)}",) if ignored else (),
+    )
+
+
+def _texts(table: pd.DataFrame, label: str, name: str) -> NDArray[np.str_]:
+    if table[label].isna().any():
+        raise BadInputError(f"{name}: column {label!r} is empty in row {int(np.argmax(table[label].isna()))}")
+    return table[label].map(as_text).to_numpy(np.str_)

@@ -1,0 +1,212 @@
+"""Abstract Machine Models (xAMM, Algorithm 1): a machine as one vector, made of its benchmark runs.
+
+An encoder is trained once, on the benchmark rows of the training machines, and frozen. Every machine's AMM, also that
+of a machine which comes later, is the combination of the encoder's outputs for its own benchmark rows.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.samples import Floats, PairedSamples
+from perf_assets.features.standardise import Scaler
+from perf_assets.models.amm.benchmark_rows import SuiteLayout, benchmark_results, log_times
+from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
+from perf_assets.models.common import archive
+
+Weighting = Literal["mean", "l2", "variance", "spread"]
+Normalisation = Literal["own_max", "fleet_max", "none"]
+_LEAK = 0.01
+_LEAST_SETTINGS = 3
+"""Two to learn from, one to stop by."""
+
+
+@dataclass(frozen=True)
+class AmmOptions:
+    """Choices of Algorithm 1; the defaults are the paper's."""
+
+    weighting: Weighting = "mean"
+    adjust: bool = True
+    """ReLU(x) + 0.01 ReLU(-x), then log(1 + x), then the normalisation."""
+    normalize: Normalisation = "own_max"
+    """`own_max` erases the overall speed: after the logarithm a uniformly faster machine is the same vector, shifted,
+    and subtracting its own maximum takes the shift away. `fleet_max` subtracts the same number from all machines."""
+
+    @property
+    def name(self) -> str:
+        """How the option is called in descriptions of machines."""
+        return f"{self.weighting} {self.normalize}"
+
+
+ALL_OPTIONS = tuple(AmmOptions(w, normalize=n) for w, n in product(get_args(Weighting), get_args(Normalisation)))
+"""Every weighting with every normalisation."""
+
+
+def combine(embeddings: Floats, weighting: Weighting) -> Floats:
+    """One vector of benchmark rows x width: the mean, weighted by each row's length or variance, or the spread.
+
+    Algorithm 1 can be read in two ways where it says variance: as the weight of a row (`variance`), or literally as
+    the variance of each component over the rows (`spread`).
+    """
+    if weighting == "mean":
+        return np.asarray(embeddings.mean(axis=0))
+    if weighting == "spread":
+        return np.asarray(embeddings.var(axis=0))
+    if weighting == "l2":
+        weights = np.linalg.norm(embeddings, axis=1)
+    elif weighting == "variance":
+        weights = embeddings.var(axis=1)
+    else:
+        raise BadInputError(f"AMM option {weighting!r} is not known: use mean, l2, variance or spread")
+    total = weights.sum()
+    # Rows that are all alike have no variance, and then none is more important than another.
+    return np.asarray(embeddings.mean(axis=0) if total <= 0 else (weights / total) @ embeddings)
+
+
+def adjust(vector: Floats) -> Floats:
+    """ReLU(x) + 0.01 ReLU(-x), then log(1 + x): small, positive, and ratios become differences."""
+    return np.log1p(np.maximum(vector, 0.0) + _LEAK * np.maximum(-vector, 0.0))
+
+
+def machine_models(
+    embeddings: dict[str, Floats], options: AmmOptions, fleet_max: float | None = None
+) -> dict[str, Floats]:
+    """The AMM of each machine from the embeddings of its benchmark rows.
+
+    `fleet_max` is the largest component over the training machines; without it, over the machines given.
+    """
+    vectors = {machine: combine(rows, options.weighting) for machine, rows in embeddings.items()}
+    if not options.adjust:
+        return vectors
+    vectors = {machine: adjust(vector) for machine, vector in vectors.items()}
+    if options.normalize == "own_max":
+        return {machine: vector - vector.max() for machine, vector in vectors.items()}
+    if options.normalize == "fleet_max":
+        largest = max(v.max() for v in vectors.values()) if fleet_max is None else fleet_max
+        return {machine: vector - largest for machine, vector in vectors.items()}
+    if options.normalize != "none":
+        raise BadInputError(f"AMM normalisation {options.normalize!r} is not known: use own_max, fleet_max or none")
+    return vectors
+
+
+@dataclass(frozen=True)
+class AmmEncoder:
+    """A frozen encoder of benchmark rows and the options its vectors are combined with."""
+
+    scaler: Scaler
+    embedding: Embedding
+    options: AmmOptions
+    fleet_max: float
+    """Largest adjusted component over the training machines."""
+    reference: str
+    """Machine that the encoder's target is relative to."""
+    machines: tuple[str, ...]
+    """That it was trained on."""
+    layout: SuiteLayout | None
+    """Where the benchmark is a suite: which of its results an AMM is made of."""
+    largest: Mapping[Weighting, float] = field(default_factory=dict)
+    """Largest adjusted component over the training machines, by weighting: `fleet_max` of every option."""
+
+    @property
+    def version(self) -> str:
+        """Identity of the fitted encoder, to be stored with every AMM made by it."""
+        seen = hashlib.sha256(repr((self.embedding.description(), self.options, self.layout)).encode())
+        for name, array in sorted({**self.scaler.arrays(), **self.embedding.arrays()}.items()):
+            seen.update(name.encode() + np.ascontiguousarray(array).tobytes())
+        return seen.hexdigest()[:16]
+
+    def machine_models(self, samples: PairedSamples) -> Floats:
+        """Machines x width, for all machines whose benchmark is there, seen in training or not."""
+        rows = benchmark_results(samples, self.layout)
+        embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
+        found = machine_models(embedded, self.options, self.fleet_max)
+        return np.stack([found[name] for name in samples.machines])
+
+    def every_option(self, samples: PairedSamples) -> dict[str, Floats]:
+        """Machines x width by option of Algorithm 1, of machines seen in training or not."""
+        rows = benchmark_results(samples, self.layout)
+        embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
+        found = {}
+        for options in ALL_OPTIONS:
+            vectors = machine_models(embedded, options, self.largest[options.weighting])
+            found[options.name] = np.stack([vectors[name] for name in samples.machines])
+        return found
+
+    def save(self, path: Path) -> None:
+        """Store without pickle."""
+        description = {
+            "embedding": self.embedding.description(),
+            "options": asdict(self.options),
+            "fleet_max": self.fleet_max,
+            "reference": self.reference,
+            "machines": self.machines,
+            "layout": None if self.layout is None else asdict(self.layout),
+            "largest": dict(self.largest),
+        }
+        weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
+        archive.save(path, description, {**self.scaler.arrays(), **weights})
+
+    @classmethod
+    def load(cls, path: Path) -> "AmmEncoder":
+        """A saved one."""
+        description, arrays = archive.load(path)
+        start = "embedding."
+        weights = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+        return cls(
+            Scaler.from_arrays(arrays),
+            restore_embedding(description["embedding"], weights),
+            AmmOptions(**description["options"]),
+            float(description["fleet_max"]),
+            description["reference"],
+            tuple(description["machines"]),
+            SuiteLayout.restore(description["layout"]) if description["layout"] else None,
+            description["largest"],
+        )
+
+    def _embed(self, rows: Floats) -> Floats:
+        return self.embedding.transform(self.scaler.transform(rows))
+
+
+def fit_encoder(
+    samples: PairedSamples,
+    options: AmmOptions | None = None,
+    *,
+    embedding: str = "tabnet",
+    reference: str | None = None,
+    seed: int = 0,
+) -> AmmEncoder:
+    """Train on the benchmark rows of the known machines; target: log(time / time on the reference machine).
+
+    Every row ran on every machine, so the reference exists for all, and the unsupervised pretraining that the method
+    has for the other case is not needed here.
+    """
+    options = options or AmmOptions()
+    if not samples.is_benchmark.any():
+        raise BadInputError("an AMM needs benchmark rows: name the benchmark applications")
+    machines = samples.encoder_machines
+    reference = reference or samples.machines[[*samples.training_machines, *machines][0]]
+    layout = SuiteLayout.of(samples)
+    rows = benchmark_results(samples, layout)
+    times = log_times(samples, layout)
+    ratios = (times - times[samples.machines.index(reference)])[machines]
+    inputs = np.concatenate(list(rows[machines]))
+    if len(inputs) < _LEAST_SETTINGS:
+        raise BadInputError(
+            f"an AMM encoder needs {_LEAST_SETTINGS} settings of RAJAPerf, of all machines together, and there are "
+            f"{len(inputs)}: land runs of another machine, or of other sizes and numbers of threads"
+        )
+    scaler = Scaler.fit(inputs)
+    fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
+    encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)
+    embedded = [encoder._embed(rows[m]) for m in machines]
+    largest: dict[Weighting, float] = {
+        weighting: float(np.max([adjust(combine(found, weighting)) for found in embedded]))
+        for weighting in get_args(Weighting)
+    }
+    return replace(encoder, fleet_max=largest[options.weighting], largest=largest)

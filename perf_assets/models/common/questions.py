@@ -1,0 +1,147 @@
+"""Aligned samples as a file, and questions about further runs put beside them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
+from perf_assets.models.common import archive
+
+_AMM = "amm "
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Runs on a source machine, each asked about for one target machine."""
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    apps: Sequence[str]
+    configurations: Sequence[str]
+    counters: Floats
+    """Questions x counters of the model, NaN where not measured."""
+    log_seconds: Floats
+    """Logarithm of the time on the source."""
+
+    def where(self, chosen: Mask) -> "Questions":
+        """Some of them."""
+
+        def some(texts: Sequence[str]) -> list[str]:
+            return [text for text, is_chosen in zip(texts, chosen, strict=True) if is_chosen]
+
+        return Questions(
+            some(self.sources),
+            some(self.targets),
+            some(self.apps),
+            some(self.configurations),
+            self.counters[chosen],
+            self.log_seconds[chosen],
+        )
+
+    def blocks(self, size: int) -> Iterator["Questions"]:
+        """All of them, at most so many at a time."""
+        for start in range(0, len(self.sources), size):
+            part = slice(start, start + size)
+            yield Questions(
+                self.sources[part],
+                self.targets[part],
+                self.apps[part],
+                self.configurations[part],
+                self.counters[part],
+                self.log_seconds[part],
+            )
+
+
+def with_questions(known: PairedSamples, questions: Questions) -> tuple[PairedSamples, Examples]:
+    """The runs that are asked about before those that are known, and the questions as examples.
+
+    A configuration that is known brings its times on other machines along, but for the one it is asked about.
+    """
+    count, width = len(questions.sources), len(known.counter_names)
+    position = {name: index for index, name in enumerate(known.machines)}
+    sources = np.array([position[name] for name in questions.sources], np.intp)
+    targets = np.array([position[name] for name in questions.targets], np.intp)
+    every = np.arange(count)
+    row_of = {name: row for row, name in enumerate(known.configurations)}
+    seconds = np.full((len(known.machines), count), np.nan)
+    for column, name in enumerate(questions.configurations):
+        if name in row_of:
+            seconds[:, column] = known.log_seconds[:, row_of[name]]
+    seconds[targets, every] = np.nan
+    seconds[sources, every] = questions.log_seconds
+    counters = np.full((len(known.machines), count, width), np.nan)
+    counters[sources, every] = questions.counters
+    settings = known.benchmark_settings
+    samples = replace(
+        known,
+        configurations=(*questions.configurations, *known.configurations),
+        apps=np.concatenate([np.array(questions.apps, np.str_), known.apps]),
+        is_benchmark=np.concatenate([np.zeros(count, bool), known.is_benchmark]),
+        counters=np.concatenate([counters, known.counters], axis=1),
+        log_seconds=np.concatenate([seconds, known.log_seconds], axis=1),
+        benchmark_settings=None if settings is None else np.concatenate([np.full(count, ""), settings]),
+    )
+    return samples, Examples(sources, targets, every)
+
+
+def only_benchmark(samples: PairedSamples) -> PairedSamples:
+    """The same without application runs."""
+    keep = samples.is_benchmark
+    settings = samples.benchmark_settings
+    return replace(
+        samples,
+        configurations=tuple(np.array(samples.configurations)[keep].tolist()),
+        apps=samples.apps[keep],
+        is_benchmark=keep[keep],
+        counters=samples.counters[:, keep],
+        log_seconds=samples.log_seconds[:, keep],
+        benchmark_settings=None if settings is None else settings[keep],
+        notes=(),
+    )
+
+
+def save_samples(path: Path, samples: PairedSamples) -> None:
+    """Store without pickle."""
+    arrays = {
+        "apps": samples.apps,
+        "is_benchmark": samples.is_benchmark,
+        "counters": samples.counters,
+        "log_seconds": samples.log_seconds,
+    }
+    optional = {
+        "specification": samples.specification,
+        "benchmark_settings": samples.benchmark_settings,
+        "benchmark_only": samples.benchmark_only,
+    }
+    optional |= {f"{_AMM}{option}": vectors for option, vectors in (samples.amms or {}).items()}
+    description = {
+        "machines": samples.machines,
+        "counter_names": samples.counter_names,
+        "configurations": samples.configurations,
+        "specification_names": samples.specification_names,
+    }
+    archive.save(path, description, arrays | {name: array for name, array in optional.items() if array is not None})
+
+
+def load_samples(path: Path) -> PairedSamples:
+    """Saved ones."""
+    description, arrays = archive.load(path)
+    machines, counter_names, configurations = (
+        tuple(map(str, description[name])) for name in ("machines", "counter_names", "configurations")
+    )
+    return PairedSamples(
+        machines,
+        counter_names,
+        configurations,
+        arrays["apps"],
+        arrays["is_benchmark"],
+        arrays["counters"],
+        arrays["log_seconds"],
+        arrays.get("specification"),
+        arrays.get("benchmark_settings"),
+        arrays.get("benchmark_only"),
+        specification_names=tuple(description.get("specification_names", ())),
+        amms={name.removeprefix(_AMM): a for name, a in arrays.items() if name.startswith(_AMM)} or None,
+    )

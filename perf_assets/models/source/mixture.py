@@ -1,0 +1,167 @@
+"""A new machine as a mixture of known ones, found by its benchmark.
+
+    log t_T(b) = a + sum_m w_m log t_m(b)        fitted on benchmark rows b, ridge regression
+    log t_T(x) = a + sum_m w_m log t_m(x)        for a run x of an application
+
+The machines m are those where the fleet has run x, the source always among them. A run that only the source knows
+changes by the bilinear model: one machine alone is no mixture.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
+from perf_assets.models.common import archive
+from perf_assets.models.source.bilinear import BilinearModel
+from perf_assets.models.source.precomputed import RunTerms
+
+_FILE = "mixture.npz"
+_PENALTIES = (1e-3, 1e-2)
+"""Of which the one is taken that would have been best for the machines that are known."""
+_NEARLY_ALL = 0.9
+_LEVEL = 3.0
+"""The level a is a free shift of all times: it is penalised a ninth as much as the weights."""
+
+
+class MachineMixture:
+    """Weights come from the benchmark of the target at prediction time; nothing is learned about a target before."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        self._machines: tuple[str, ...] = ()
+        self._times: dict[str, Floats] = {}
+        self.bilinear: BilinearModel
+        """Predicts runs that only the source knows."""
+        self._penalty = _PENALTIES[0]
+
+    def fit(self, samples: PairedSamples, bilinear: BilinearModel | None = None) -> "MachineMixture":
+        """Keep the times that can be seen, and a model for runs that were seen nowhere else, which may be given."""
+        self._machines = tuple(samples.machines[m] for m in samples.training_machines)
+        times = samples.log_seconds[samples.training_machines].T
+        known = np.isfinite(times).any(axis=1) & ~samples.is_benchmark
+        self._times = {samples.configurations[row]: times[row] for row in np.flatnonzero(known)}
+        self.bilinear = bilinear or BilinearModel(seed=self._seed).fit(samples)
+        self._penalty = min(_PENALTIES, key=lambda penalty: self._error(samples, times[known], penalty))
+        return self
+
+    def _error(self, samples: PairedSamples, times: Floats, penalty: float) -> float:
+        """Median absolute log error when each known machine is a mixture of the others."""
+        self._penalty = penalty
+        errors = []
+        for position, name in enumerate(self._machines):
+            wanted = np.isfinite(times[:, position])
+            others = np.isfinite(times) & (np.arange(len(self._machines)) != position)
+            for pattern in np.unique(others[wanted & (others.sum(axis=1) > 1)], axis=0):
+                chosen = wanted & (others == pattern).all(axis=1)
+                machines = np.flatnonzero(pattern)
+                mixture, level = self.weights(samples, samples.machines.index(name), machines)
+                errors.append(np.abs(times[np.ix_(chosen, machines)] @ mixture + level - times[chosen, position]))
+        return float(np.median(np.concatenate(errors))) if errors else 0.0
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times."""
+        predicted = self.bilinear.predict(samples, examples)
+        known, source_times = self._known_times(samples, examples)
+        self._fill_gaps(samples, examples, known, source_times)
+        has_run = np.isfinite(known)
+        questions = np.column_stack([examples.target, has_run])
+        for question in np.unique(questions[has_run.sum(axis=1) > 1], axis=0):
+            chosen = (questions == question).all(axis=1)
+            machines = np.flatnonzero(question[1:])
+            mixture, level = self.weights(samples, int(question[0]), machines)
+            predicted[chosen] = known[np.ix_(chosen, machines)] @ mixture + level - source_times[chosen]
+        return predicted
+
+    def _fill_gaps(self, samples: PairedSamples, examples: Examples, known: Floats, source_times: Floats) -> None:
+        """Where a machine that ran nearly everything lacks a run, the bilinear model says what it would have taken.
+
+        Machines that ran a part only, by their nature or so far, are left out where they did not run.
+        """
+        for position in self._complete:
+            missing = np.isnan(known[:, position])
+            if missing.any() and self._machines[position] in samples.machines:
+                asked = examples.where(missing)
+                machine = samples.machines.index(self._machines[position])
+                there = Examples(asked.source, np.full(len(asked), machine, np.intp), asked.row)
+                known[missing, position] = source_times[missing] + self.bilinear.predict(samples, there)
+
+    def terms(self, samples: PairedSamples, source: int, target: int, configurations: Sequence[str]) -> RunTerms:
+        """What `predict` says of runs of configurations, for one pair of machines."""
+        nowhere = np.full(len(self._machines), np.nan)
+        known = np.stack([self._times.get(name, nowhere) for name in configurations])
+        is_source = np.array([name == samples.machines[source] for name in self._machines])
+        fillable = [p for p in self._complete if self._machines[p] in samples.machines]
+        filled = np.isnan(known) & ~is_source & np.isin(np.arange(len(self._machines)), fillable)
+        has_run = np.isfinite(known) | is_source | filled
+        is_mixed = has_run.sum(axis=1) > 1
+        weights, constant = np.zeros(known.shape), np.zeros(len(known))
+        for pattern in np.unique(has_run[is_mixed], axis=0):
+            chosen, machines = is_mixed & (has_run == pattern).all(axis=1), np.flatnonzero(pattern)
+            mixture, level = self.weights(samples, target, machines)
+            weights[np.ix_(chosen, machines)] = mixture
+            constant[chosen] = level
+        moves = filled | is_source
+        constant += (weights * np.where(moves | np.isnan(known), 0.0, known)).sum(axis=1)
+        slope = np.where(is_mixed, (weights * moves).sum(axis=1) - 1, 0.0)
+        along = np.column_stack([~is_mixed, (weights * filled)[:, fillable]])
+        towards = [target, *(samples.machines.index(self._machines[p]) for p in fillable)]
+        return RunTerms(constant, slope, along, self.bilinear.toward(samples, source, towards))
+
+    @property
+    def _complete(self) -> Indices:
+        ran = np.isfinite(list(self._times.values())).mean(axis=0) if self._times else np.zeros(len(self._machines))
+        return np.flatnonzero(ran >= _NEARLY_ALL)
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        self.bilinear.save(folder)
+        description = {"seed": self._seed, "machines": self._machines, "configurations": list(self._times)}
+        times = np.array(list(self._times.values())).reshape(len(self._times), len(self._machines))
+        archive.save(folder / _FILE, description, {"times": times, "penalty": np.array(self._penalty)})
+
+    @classmethod
+    def load(cls, folder: Path) -> "MachineMixture":
+        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        description, arrays = archive.load(folder / _FILE)
+        model = cls(description["seed"])
+        model._machines = tuple(description["machines"])
+        model._times = dict(zip(description["configurations"], arrays["times"], strict=True))
+        model._penalty = float(arrays["penalty"])
+        model.bilinear = BilinearModel.load(folder)
+        return model
+
+    def _known_times(self, samples: PairedSamples, examples: Examples) -> tuple[Floats, Floats]:
+        """Log times of each example's run: examples x training machines, NaN where it did not run; on the source."""
+        nowhere = np.full(len(self._machines), np.nan)
+        known = np.stack([self._times.get(samples.configurations[row], nowhere) for row in examples.row])
+        source_times = samples.log_seconds[examples.source, examples.row]
+        position = {name: index for index, name in enumerate(self._machines)}
+        of_source = np.array([position.get(samples.machines[source], -1) for source in examples.source])
+        here = np.flatnonzero(of_source >= 0)
+        # The run that is asked about is measured on its source, whether or not it was there in training.
+        known[here, of_source[here]] = source_times[here]
+        return known, source_times
+
+    def weights(self, samples: PairedSamples, target: int, machines: Indices) -> tuple[Floats, float]:
+        """Weights of some training machines (by position) in the target, and the level a. A machine is itself."""
+        names = [self._machines[machine] for machine in machines]
+        if samples.machines[target] in names:
+            return np.array([name == samples.machines[target] for name in names], float), 0.0
+        rows = samples.benchmark_rows()
+        known = samples.log_seconds[[samples.machines.index(name) for name in names]][:, rows].T
+        wanted = samples.log_seconds[target, rows]
+        mean = known.mean(axis=1)
+        inputs = np.column_stack([known - mean[:, None], np.full(len(rows), _LEVEL)])
+        importance = _each_application_equal(samples, rows)
+        gram = (inputs * importance[:, None]).T @ inputs + self._penalty * np.eye(inputs.shape[1])
+        found = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
+        # Weights act on deviations from the mean machine, so what they lack to 1 is spread over all.
+        mixture = found[:-1] + (1 - found[:-1].sum()) / len(names)
+        return np.asarray(mixture), float(_LEVEL * found[-1])
+
+
+def _each_application_equal(samples: PairedSamples, rows: Indices) -> Floats:
+    _, of_row, counts = np.unique(samples.apps[rows], return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / (len(counts) * counts[of_row]))

@@ -1,0 +1,160 @@
+"""The source model: how long a run, measured on one machine of the fleet, takes on another.
+
+With a benchmark of both machines it answers with a blend of machine models (`with_amm`); without one, from the run's
+counters alone (`without_amm`), and says so.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from perf_assets.features.descriptions import Descriptions, with_described
+from perf_assets.features.folds import Unseen
+from perf_assets.features.samples import Floats, Mask, PairedSamples
+from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
+from perf_assets.models.source.blend import Blend
+from perf_assets.models.source.plain import PLAIN
+from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
+
+_BLENDS = "source.json"
+_MACHINES = "machines.npz"
+
+
+@dataclass(frozen=True)
+class Machines:
+    """How the machines of the fleet are described: their benchmark, and their data sheets where all have one."""
+
+    samples: PairedSamples
+    """Benchmark rows only; counters are those of kernels."""
+    applications: tuple[str, ...]
+    """That were in training."""
+    trained: tuple[str, ...]
+    """Machines whose application runs were in training."""
+
+    @classmethod
+    def of(cls, samples: PairedSamples) -> "Machines":
+        """The machines of training data."""
+        trained = tuple(samples.machines[machine] for machine in samples.training_machines)
+        return cls(only_benchmark(samples), tuple(samples.application_names), trained)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One a question."""
+
+    log_relative_time: Floats
+    with_amm: Mask
+    """Whether the machines' benchmarks were used."""
+    log_error: Floats
+    """Root mean square log error where as much was held out in training; NaN where nothing could be."""
+    unseen: list[str]
+    """What was held out for that: an application or a machine."""
+
+
+@dataclass(frozen=True)
+class SourceModel:
+    """Both source models with the machines they know."""
+
+    machines: Machines
+    without_amm: StoredPredictor
+    with_amm: Mapping[Unseen, Blend] | None
+    """The blend for a machine that was in training, and for one of which only the benchmark is known."""
+    errors: Mapping[str, Mapping[Unseen, float]]
+    """Log error on held-out folds, of answers `with` and `without` AMMs."""
+    encoder_version: str
+    """Identity of the encoder whose descriptions of machines it takes."""
+
+    def knowing(self, descriptions: Descriptions) -> "SourceModel":
+        """The model with machines that were described after its training, or anew; others stay as they were."""
+        described = with_described(self.machines.samples, descriptions)
+        return replace(self, machines=replace(self.machines, samples=described))
+
+    def answer(self, questions: Questions) -> Answers:
+        """Relative times. A machine without an AMM gets the answer without AMMs."""
+        known = set(self.machines.samples.machines)
+        has_amm = np.array(
+            [s in known and t in known for s, t in zip(questions.sources, questions.targets, strict=True)], bool
+        )
+        found = np.empty(len(has_amm))
+        used = has_amm & (self.with_amm is not None)
+        if used.any():
+            found[used] = self._with_amm(questions.where(used))
+        if (~used).any():
+            found[~used] = self._without_amm(questions.where(~used))
+        asked = zip(questions.apps, questions.targets, used.tolist(), strict=True)
+        errors = [self._error(app, target, with_amm=is_used) for app, target, is_used in asked]
+        return Answers(found, used, np.array([error for error, _ in errors]), [what for _, what in errors])
+
+    def plain_answer(self, target: str) -> str | None:
+        """The plain answer that the model steps aside for on a target, as it was better on what was held out."""
+        blend = (self.with_amm or {}).get("application" if target in self.machines.trained else "machine")
+        names = [] if blend is None else list(blend.weights)
+        return names[0] if len(names) == 1 and names[0] in PLAIN else None
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder; components that blends share are stored once."""
+        folder.mkdir(parents=True, exist_ok=True)
+        save_samples(folder / _MACHINES, self.machines.samples)
+        save_predictor(self.without_amm, folder / "without_amm")
+        blends = self.with_amm or {}
+        for blend in blends.values():
+            for name, component in blend.components.items():
+                save_predictor(cast(StoredPredictor, component), folder / "components" / name)
+        listed = {u: {"weights": blend.weights, "caution": blend.caution} for u, blend in blends.items()}
+        known = {"applications": self.machines.applications, "trained": self.machines.trained}
+        errors = {kind: dict(by_unseen) for kind, by_unseen in self.errors.items()}
+        described = {"blends": listed, "errors": errors, "encoder_version": self.encoder_version, **known}
+        (folder / _BLENDS).write_text(json.dumps(described))
+
+    @classmethod
+    def load(cls, folder: Path) -> "SourceModel":
+        """From the folder that `save` wrote."""
+        description = json.loads((folder / _BLENDS).read_text())
+        listed = description["blends"]
+        names = sorted({name for blend in listed.values() for name in blend["weights"]})
+        components = {name: load_predictor(folder / "components" / name) for name in names}
+        blends: dict[Unseen, Blend] = {
+            unseen: Blend({n: components[n] for n in blend["weights"]}, blend["weights"], blend["caution"])
+            for unseen, blend in listed.items()
+        }
+        known = (tuple(description[name]) for name in ("applications", "trained"))
+        machines = Machines(load_samples(folder / _MACHINES), *known)
+        return cls(
+            machines=machines,
+            without_amm=load_predictor(folder / "without_amm"),
+            with_amm=blends or None,
+            errors=description["errors"],
+            encoder_version=description["encoder_version"],
+        )
+
+    def _error(self, app: str, target: str, *, with_amm: bool) -> tuple[float, str]:
+        """Log error where as much was new, and what that was: the larger one where application and machine are."""
+        errors = self.errors.get("with" if with_amm else "without", {})
+        is_new = target not in self.machines.trained
+        unseen: list[Unseen] = ["machine"] if is_new else ["application"]
+        if is_new and app not in self.machines.applications:
+            unseen.append("application")
+        found = [(errors[what], what) for what in unseen if what in errors]
+        return max(found or [(error, what) for what, error in errors.items()], default=(np.nan, ""))
+
+    def _with_amm(self, questions: Questions) -> Floats:
+        assert self.with_amm is not None
+        samples, examples = with_questions(self.machines.samples, questions)
+        is_new = np.array([target not in self.machines.trained for target in questions.targets])
+        found = np.empty(len(examples))
+        for unseen, chosen in (("application", ~is_new), ("machine", is_new)):
+            if chosen.any():
+                found[chosen] = self.with_amm[unseen].predict(samples, examples.where(chosen))  # type: ignore[index]
+        return found
+
+    def _without_amm(self, questions: Questions) -> Floats:
+        """Counters alone: which machines they are does not matter, so any stands for one that is not known."""
+        names = self.machines.samples.machines
+        first, second = names[0], names[min(1, len(names) - 1)]
+        anywhere = replace(questions, sources=[first] * len(questions.apps), targets=[second] * len(questions.apps))
+        samples, examples = with_questions(self.machines.samples, anywhere)
+        return self.without_amm.predict(samples, examples)

@@ -1,0 +1,59 @@
+"""Fitted methods as folders: saved with their kind, and loaded again by it."""
+
+import json
+from pathlib import Path
+from typing import Protocol
+
+from perf_assets.core.errors import UnreadableFileError
+from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.source.anchored_trees import AnchoredTrees
+from perf_assets.models.source.attention import BenchmarkAttention
+from perf_assets.models.source.bilinear import BilinearModel
+from perf_assets.models.source.described_trees import DescribedTrees
+from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
+
+_FILE = "kind.json"
+_KINDS: dict[str, type["StoredPredictor"]] = {
+    kind.__name__: kind
+    for kind in (
+        AnchoredTrees,
+        BenchmarkAttention,
+        BenchmarkMean,
+        BilinearModel,
+        DescribedTrees,
+        MachineMixture,
+        PairMedian,
+        Unchanged,
+    )
+}
+
+
+class StoredPredictor(Protocol):
+    """A fitted method that can be stored."""
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times; looks at counters of the sources and at benchmarks, never at times on the target."""
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+
+    @classmethod
+    def load(cls, folder: Path) -> "StoredPredictor":
+        """A saved one."""
+
+
+def save_predictor(predictor: StoredPredictor, folder: Path) -> None:
+    """Store a fitted method with its kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    predictor.save(folder)
+    (folder / _FILE).write_text(json.dumps({"kind": type(predictor).__name__}))
+
+
+def load_predictor(folder: Path) -> StoredPredictor:
+    """A saved method of any kind."""
+    try:
+        kind = json.loads((folder / _FILE).read_text())["kind"]
+        return _KINDS[kind].load(folder)
+    except (OSError, ValueError, KeyError) as error:
+        raise UnreadableFileError(f"{folder} is no saved model ({error})") from None

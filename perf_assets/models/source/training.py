@@ -1,0 +1,229 @@
+"""Training of the source models: everything is tried on held-out applications and machines, the best is fitted."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.folds import BY_UNSEEN, Unseen
+from perf_assets.features.samples import Floats, PairedSamples
+from perf_assets.infra.fanout import side_by_side
+from perf_assets.models.amm.encoder import AmmOptions
+from perf_assets.models.source.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
+from perf_assets.models.source.methods import Workshop, best_components
+from perf_assets.models.source.model import Machines, SourceModel
+from perf_assets.models.source.plain import PLAIN
+from perf_assets.models.source.settings import SourceSettings
+
+BLEND = "with_amm"
+"""The blend among the scores: its weights for a fold were chosen on the others."""
+_UNSEEN: tuple[Unseen, ...] = ("application", "machine")
+Amms = Mapping[str, Floats]
+"""Machines x width by option of Algorithm 1."""
+
+
+@dataclass(frozen=True)
+class DescribedBy:
+    """The encoder that described the machines."""
+
+    version: str
+    options: AmmOptions
+    amms_without: Mapping[str, Amms]
+    """AMMs by an encoder that has not seen the machine they are listed under: a machine that is held out is as new to
+    the encoder as one that comes later."""
+
+
+@dataclass(frozen=True)
+class TrainedSource:
+    """The fitted source models, and what they were chosen from."""
+
+    model: SourceModel
+    chosen_without_amm: str
+    chosen_published: str
+    """The trees with the published AMMs that went into the blend."""
+    scores: pd.DataFrame
+    """unseen, method, mape_ratio, median_ape_ratio, log_rmse, weight in the blend: on held-out folds."""
+    selection_seconds: float
+    fit_seconds: float
+    """Of fitting what was chosen on everything: one training."""
+
+
+def train_source(
+    samples: PairedSamples,
+    described: DescribedBy,
+    settings: SourceSettings,
+    progress: Callable[[str], None],
+) -> TrainedSource:
+    """Choose by cross-validation over applications and over machines, then fit on everything.
+
+    `samples` have the AMMs of their machines.
+    """
+    if not samples.is_benchmark.any():
+        raise BadInputError("source models with AMMs need RAJAPerf runs: land some")
+    if not len(samples.examples()):
+        raise BadInputError("source models need two machines with RAJAPerf that ran the same configuration: land more")
+    start = time.monotonic()
+    workshop = Workshop(settings.seed, described.options)
+    without_each = described.amms_without
+    tried = {unseen: _held_out(samples, unseen, workshop, without_each, settings, progress) for unseen in _UNSEEN}
+    scores = pd.concat([_scores(unseen, *found) for unseen, found in tried.items()], ignore_index=True)
+    without = _best_of(scores, settings.without_amm)
+    published = _best_of(scores, settings.with_amm)
+    selected = time.monotonic()
+    progress(f"chosen: {without} without AMMs, {published} of the published kind; fitting on everything")
+    blends: dict[Unseen, Blend] = {}
+    for unseen, (names, folds) in tried.items():
+        components = list(dict.fromkeys([*_machine_models(samples, unseen, settings), published, *_plain(unseen)]))
+        kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
+        weights, errors = blend_or_step_aside(kept, components)
+        chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
+        blends[unseen] = Blend({name: workshop.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
+        scores = pd.concat([scores, pd.DataFrame([_score(unseen, BLEND, errors)])], ignore_index=True)
+    model = SourceModel(
+        machines=Machines.of(samples),
+        without_amm=workshop.fit(without, samples, "application"),  # type: ignore[arg-type]
+        with_amm=blends,
+        errors={kind: _log_errors(scores, method) for kind, method in (("with", BLEND), ("without", without))},
+        encoder_version=described.version,
+    )
+    weights_of = {(unseen, name): w for unseen, blend in blends.items() for name, w in blend.weights.items()}
+    scores["blend_weight"] = [weights_of.get(key, 0.0) for key in zip(scores["unseen"], scores["method"], strict=True)]
+    return TrainedSource(model, without, published, scores, selected - start, time.monotonic() - selected)
+
+
+def blend_or_step_aside(folds: Sequence[HeldOut], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
+    """Weights of the components, and the log errors on each fold with weights chosen on the other folds.
+
+    Where such a blend is worse than one of the plain answers alone, that one answers.
+    """
+    weights = choose_by_log_error(folds, len(names))
+    if not folds:
+        return weights, []
+    others = [[other for other in folds if other is not fold] or folds for fold in folds]
+    chosen = [choose_by_log_error(known, len(names)) for known in others]
+    plain = [np.eye(len(names))[names.index(name)] for name in PLAIN if name in names]
+    best = min(plain, key=lambda alone: np.mean([log_error(fold, alone) for fold in folds]))
+    blended = np.mean([log_error(fold, w) for fold, w in zip(folds, chosen, strict=True)])
+    if blended > np.mean([log_error(fold, best) for fold in folds]):
+        weights, chosen = best, [best] * len(folds)
+    return weights, [w @ fold.found - fold.true for fold, w in zip(folds, chosen, strict=True)]
+
+
+def not_worse(scores: pd.DataFrame) -> dict[Unseen, tuple[float, float]]:
+    """Log error of the blend and of the best plain answer, by what is unseen; nothing where none could be held out."""
+    errors = {(row["unseen"], row["method"]): float(row["log_rmse"]) for row in scores.to_dict("records")}
+    return {
+        unseen: (errors[unseen, BLEND], min(errors[unseen, name] for name in _plain(unseen)))
+        for unseen in _UNSEEN
+        if np.isfinite(errors[unseen, BLEND])
+    }
+
+
+def _plain(unseen: Unseen) -> list[str]:
+    """Plain answers; of an unseen machine no pair has a median ratio, and it would be the benchmark's again."""
+    return [name for name in PLAIN if unseen == "application" or name != "pair_median"]
+
+
+def _machine_models(samples: PairedSamples, unseen: Unseen, settings: SourceSettings) -> list[str]:
+    return [name for name in best_components(samples, unseen) if name.startswith(settings.machine_models)]
+
+
+def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, float]:
+    rows = scores[scores["method"] == method].set_index("unseen")["log_rmse"].dropna()
+    return {unseen: float(rows[unseen]) for unseen in _UNSEEN if unseen in rows}
+
+
+def _held_out(
+    samples: PairedSamples,
+    unseen: Unseen,
+    workshop: Workshop,
+    amms_without: Mapping[str, Amms],
+    settings: SourceSettings,
+    progress: Callable[[str], None],
+) -> tuple[list[str], list[HeldOut]]:
+    """Names of all methods, and their predictions for each held-out application or machine.
+
+    As many folds at a time as there are threads to use; with too few applications or machines there are none.
+    """
+    baselines = [name for name in settings.baselines if name != "spec_xgboost" or samples.specification is not None]
+    chosen_from = (*settings.without_amm, *settings.with_amm)
+    machine_models = _machine_models(samples, unseen, settings)
+    names = list(dict.fromkeys([*chosen_from, *baselines, *machine_models, *_plain(unseen)]))
+    try:
+        folds = list(BY_UNSEEN[unseen](samples))
+    except BadInputError as error:
+        progress(f"nothing is held out: {error}")
+        return names, []
+    pieces = [
+        _Piece(
+            position=position,
+            unseen=unseen,
+            names=tuple(names),
+            seed=workshop.seed,
+            amm_options=workshop.amm_options,
+            amms=amms_without.get(fold.held_out) if unseen == "machine" else None,
+        )
+        for position, fold in enumerate(folds)
+    ]
+    found: dict[int, HeldOut] = {}
+    for piece, held_out in side_by_side(_predict_fold, samples, pieces):
+        found[piece.position] = held_out
+        progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(found)} of {len(folds)}")
+    return names, [found[position] for position in range(len(folds))]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One fold for a worker process."""
+
+    position: int
+    unseen: Unseen
+    names: tuple[str, ...]
+    seed: int
+    amm_options: AmmOptions | None
+    amms: Amms | None
+    """By an encoder that has not seen the machine that is held out."""
+
+
+def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
+    if piece.amms is not None:
+        samples = replace(samples, amms=piece.amms)
+    fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
+    workshop, train, test = Workshop(piece.seed, piece.amm_options), fold.train, fold.some_of_test
+    found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
+    return HeldOut(np.stack(found), samples.log_relative_time(test), distance(samples, test))
+
+
+def _only(fold: HeldOut, positions: Sequence[int]) -> HeldOut:
+    return HeldOut(fold.found[list(positions)], fold.true, fold.distance)
+
+
+def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOut]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [_score(unseen, name, [fold.found[i] - fold.true for fold in folds]) for i, name in enumerate(names)]
+    )
+
+
+def _score(unseen: Unseen, name: str, log_errors: Sequence[Floats]) -> dict[str, object]:
+    relative = [np.abs(np.expm1(errors)) for errors in log_errors]
+    if not relative:
+        return {"unseen": unseen, "method": name, "mape_ratio": np.nan, "median_ape_ratio": np.nan, "log_rmse": np.nan}
+    return {
+        "unseen": unseen,
+        "method": name,
+        "mape_ratio": float(np.mean([r.mean() for r in relative])),
+        "median_ape_ratio": float(np.mean([np.median(r) for r in relative])),
+        "log_rmse": float(np.mean([np.sqrt(np.mean(errors**2)) for errors in log_errors])),
+    }
+
+
+def _best_of(scores: pd.DataFrame, names: Sequence[str]) -> str:
+    """Smallest log error, mean of both questions: relative errors of a few hopeless folds would drown the rest.
+
+    The first where nothing could be held out.
+    """
+    errors = scores[scores["method"].isin(names)].groupby("method")["log_rmse"].mean().dropna()
+    return names[0] if errors.empty else str(errors.idxmin())

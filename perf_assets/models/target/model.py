@@ -1,0 +1,164 @@
+"""A target model of one machine of the fleet: what runs on a reference machine say of it, corrected by its own runs.
+
+A machine with GPUs is seen in two ways, by programs that use them and by those that do not; each has its model.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.features.samples import Floats, PairedSamples, physical
+from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.models.common.conformal import Interval
+from perf_assets.models.common.questions import Questions, load_samples, save_samples
+from perf_assets.models.target.compiled import QuickPaired
+from perf_assets.models.target.correction import PairedModel
+from perf_assets.models.target.evaluation import NINETY_PERCENT, shuffled_runs
+from perf_assets.models.target.prior import PriorOf, reference_machine
+from perf_assets.models.target.shots_only import ShotsOnly
+from perf_assets.models.target.view import AdaptedView, CandidateScore, adapt_view
+
+PRIOR_COMPONENTS = ("bilinear", "mixture")
+"""Attention and trees are left out: they take nine tenths of the time."""
+_MOST_SHOTS = 200
+"""Runs that the correction is fitted to; further ones hardly change it and cost their cube."""
+_BLOCK = 512
+"""Runs that are predicted at once: their distances to all shots stay in the processor's cache."""
+_SAMPLES, _VIEWS, _SHOTS_ONLY = "samples.npz", "views.json", "shots_only.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedTarget:
+    """Target models of one machine."""
+
+    machine: str
+    samples: PairedSamples
+    views: Mapping[str, AdaptedView]
+
+    def predict(self, questions: Questions) -> tuple[Floats, Floats, Floats]:
+        """Log seconds on the machine, and the ends of the 90% interval. The questions' targets are views of it."""
+        keep_blas_to_one_thread()
+        mean, width = np.empty((2, len(questions.sources)))
+        for name in set(questions.targets):
+            chosen = np.array([target == name for target in questions.targets])
+            asked = questions if chosen.all() else questions.where(chosen)
+            view = self._view(name)
+            wrong = sorted({physical(source) for source in set(asked.sources)} - {physical(view.source)})
+            if wrong:
+                raise BadInputError(f"the model of {name} starts from runs on {view.source}, not on {wrong[0]}")
+            quick = self._quick[name]
+            found = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
+            mean[chosen], width[chosen] = np.hstack(found)
+        return mean, mean - width, mean + width
+
+    @cached_property
+    def _quick(self) -> dict[str, QuickPaired]:
+        return {name: QuickPaired.of(view.model, self.samples) for name, view in self.views.items()}
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        save_samples(folder / _SAMPLES, self.samples)
+        described = {}
+        for position, (name, view) in enumerate(self.views.items()):
+            view.model.save(folder / f"view{position}")
+            if view.shots_only is not None:
+                view.shots_only.save(folder / f"view{position}" / _SHOTS_ONLY)
+            described[name] = {
+                "source": view.source,
+                "shots": view.shots,
+                "chosen": view.chosen,
+                "candidates": [asdict(score) for score in view.candidates],
+                "interval": None if view.interval is None else asdict(view.interval),
+                "interval_alone": None if view.interval_alone is None else asdict(view.interval_alone),
+                "severity": view.severity,
+                "held_out": dict(view.held_out),
+                "held_out_alone": dict(view.held_out_alone),
+            }
+        (folder / _VIEWS).write_text(json.dumps({"machine": self.machine, "views": described}))
+
+    @classmethod
+    def load(cls, folder: Path) -> "AdaptedTarget":
+        """From the folder that `save` wrote."""
+        try:
+            description = json.loads((folder / _VIEWS).read_text())
+        except (OSError, ValueError) as error:
+            raise UnreadableFileError(f"{folder} is no saved target model ({error})") from None
+        try:
+            views = cls._views(folder, description)
+        except (KeyError, TypeError) as error:
+            told = f"{folder} is a target model of an older release ({error!r}): run 'perf-assets adapt'"
+            raise UnreadableFileError(told) from None
+        return cls(description["machine"], load_samples(folder / _SAMPLES), views)
+
+    @staticmethod
+    def _views(folder: Path, description: dict[str, Any]) -> dict[str, AdaptedView]:
+        return {
+            name: AdaptedView(
+                view["source"],
+                view["shots"],
+                view["chosen"],
+                tuple(CandidateScore(**score) for score in view["candidates"]),
+                None if view["interval"] is None else Interval(**view["interval"]),
+                None if view["interval_alone"] is None else Interval(**view["interval_alone"]),
+                PairedModel.load(folder / f"view{position}"),
+                _load_shots_only(folder / f"view{position}" / _SHOTS_ONLY),
+                view["severity"],
+                view["held_out"],
+                view["held_out_alone"],
+            )
+            for position, (name, view) in enumerate(description["views"].items())
+        }
+
+    def _view(self, name: str) -> AdaptedView:
+        if name not in self.views:
+            raise BadInputError(f"this is the model of {', '.join(self.views)}, not of {name}")
+        return self.views[name]
+
+
+def _distribution(view: AdaptedView, quick: QuickPaired, asked: Questions) -> tuple[Floats, Floats]:
+    """Log seconds and half width of their interval: what the view says, of runs that need not be among its samples."""
+    rows = quick.rows_of(asked.configurations)
+    if view.interval is None or view.interval_alone is None:
+        mean, spread = quick.distribution(asked, rows)
+        return mean, NINETY_PERCENT * spread
+    mean = view.shots_only.predict(asked.counters) if view.shots_only else quick.predict(asked, rows)
+    return mean, np.where(quick.is_known[rows], view.interval.half_width, view.interval_alone.half_width)
+
+
+def adapt(
+    samples: PairedSamples, machine: str, prior_of: PriorOf, seed: int, progress: Callable[[str], None]
+) -> AdaptedTarget:
+    """Fit the models of a machine: what `prior_of` expects of it, corrected by the runs on it in `samples`."""
+    names = [name for name in samples.machines if physical(name) == machine]
+    if not names:
+        raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs")
+    keep_blas_to_one_thread()
+    views = {}
+    for name in names:
+        target = samples.machines.index(name)
+        source = reference_machine(samples, target)
+        if source is None:
+            continue
+        shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
+        try:
+            prior = prior_of(name, samples.machines[source])
+        except BadInputError as error:
+            progress(f"{name}: no prior, {error}")
+            prior = None
+        views[name] = adapt_view(samples, source, target, shots, seed, prior)
+        view = views[name]
+        progress(f"{name}: {view.shots} shots, from {view.source}, {view.chosen}")
+    if not views:
+        raise BadInputError(f"{machine}: no other two machines ran the same configurations to learn from")
+    return AdaptedTarget(machine, samples, views)
+
+
+def _load_shots_only(path: Path) -> ShotsOnly | None:
+    return ShotsOnly.load(path) if path.exists() else None

@@ -1,0 +1,118 @@
+"""Which configurations to run next on the target: those whose runs say most about all the others.
+
+The correction's covariance tells, before a run is made, how much less uncertain every other prediction will be after
+it. Runs are picked one after the other; each pick takes those before it into account. Where runs have a price, what
+counts is the gain for it.
+
+The linear cause of the correction is left out when runs are picked: under it the most extreme runs look the most
+instructive, and there a straight line is the least to be trusted.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.samples import Floats, Indices, PairedSamples
+from perf_assets.models.target.causes import without_profile
+from perf_assets.models.target.correction import PairedModel
+
+_MEAN_OVER_SPREAD = float(np.sqrt(2 / np.pi))
+"""Mean absolute deviation of a normal distribution over its standard deviation."""
+_MOST = 2000
+"""Runs that stand for the whole population, and for all candidates, if there are more: memory grows as their square."""
+_SECONDS_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One configuration to run, in its place of the plan."""
+
+    row: int
+    configuration: str
+    app: str
+    error_before: float
+    """Expected relative error over the population without this run, with those planned before it (0.1 is 10%)."""
+    error_after: float
+    """The same with it."""
+    node_hours: float | None
+    """What it costs, where that is known."""
+
+
+def plan(
+    model: PairedModel,
+    samples: PairedSamples,
+    candidates: Indices,
+    budget: int,
+    cost: Floats | None = None,
+    population: Indices | None = None,
+) -> list[PlannedRun]:
+    """At most `budget` of the candidates, best first; runs the model already has are passed over.
+
+    Candidates and population are configurations that ran on the model's source. `cost` is the price of each candidate
+    in node-hours (see `node_hours`). The population is what shall be predicted well; by default all application
+    configurations that ran on the source.
+    """
+    done = np.isin([samples.configurations[row] for row in candidates], model.shots)
+    left = _some(np.flatnonzero(~done))
+    prices = None if cost is None else _checked_prices(cost, candidates)[left]
+    candidates = candidates[left]
+    wanted = _population(model, samples) if population is None else population
+    _check(model, samples, candidates, wanted, budget)
+    careful = replace(model, processes=[without_profile(process) for process in model.processes])
+    across = careful.covariance(samples, wanted, candidates)
+    among = careful.covariance(samples, candidates, candidates)
+    variance, noise = model.spread(samples, wanted) ** 2, model.noise**2
+    chosen: list[PlannedRun] = []
+    is_left = np.ones(len(candidates), bool)
+    for _ in range(min(budget, len(candidates))):
+        own = np.maximum(np.diag(among), 0.0) + noise
+        after = np.sqrt(np.maximum(variance[:, None] - across**2 / own, noise)).mean(axis=0)
+        before = float(np.sqrt(np.maximum(variance, noise)).mean())
+        gain = before - after if prices is None else (before - after) / prices
+        best = int(np.argmax(np.where(is_left, gain, -np.inf)))
+        chosen.append(
+            PlannedRun(
+                int(candidates[best]),
+                samples.configurations[candidates[best]],
+                str(samples.apps[candidates[best]]),
+                _MEAN_OVER_SPREAD * before,
+                _MEAN_OVER_SPREAD * float(after[best]),
+                None if prices is None else float(prices[best]),
+            )
+        )
+        is_left[best] = False
+        variance = variance - across[:, best] ** 2 / own[best]
+        across = across - np.outer(across[:, best], among[best]) / own[best]
+        among = among - np.outer(among[:, best], among[best]) / own[best]
+    return chosen
+
+
+def node_hours(model: PairedModel, samples: PairedSamples, rows: Indices, nodes: Floats) -> Floats:
+    """Expected price of running configurations on the target, each on so many nodes."""
+    return np.asarray(np.exp(model.predict(samples, rows)) / _SECONDS_AN_HOUR * nodes)
+
+
+def _population(model: PairedModel, samples: PairedSamples) -> Indices:
+    return _some(np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark))
+
+
+def _some(rows: Indices) -> Indices:
+    return rows if len(rows) <= _MOST else np.sort(np.random.default_rng(0).permutation(rows)[:_MOST])
+
+
+def _checked_prices(cost: Floats, candidates: Indices) -> Floats:
+    if len(cost) != len(candidates) or not (np.isfinite(cost) & (cost > 0)).all():
+        raise BadInputError("every candidate needs a price above 0 node-hours")
+    return cost
+
+
+def _check(model: PairedModel, samples: PairedSamples, candidates: Indices, wanted: Indices, budget: int) -> None:
+    if budget < 1:
+        raise BadInputError(f"a budget of {budget} runs plans nothing")
+    source = samples.machines[model.source]
+    for rows, what in ((candidates, "candidate that is not done"), (wanted, "configuration to be predicted")):
+        if not len(rows):
+            raise BadInputError(f"there is no {what}")
+        if not np.isfinite(samples.log_seconds[model.source, rows]).all():
+            raise BadInputError(f"a {what} did not run on {source}, from which is predicted")

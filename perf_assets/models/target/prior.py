@@ -1,0 +1,248 @@
+"""What is expected of runs on a machine of which only the benchmark is known: the prior that shots then correct.
+
+A blend of attention over benchmark rows, trees anchored on the benchmark, the bilinear model, the mixture of known
+machines, and "no change": the time on the source. Its weights, how far it is off and what corrections of it look like
+come from known machines that play the target (`paired_trials`): of the target nothing but its benchmark is seen. The
+mixture takes what a configuration took on other known machines where it ran there; where it ran on the source only, it
+is the bilinear model.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.common import archive
+from perf_assets.models.source.anchored_trees import AnchoredTrees
+from perf_assets.models.source.attention import BenchmarkAttention
+from perf_assets.models.source.bilinear import BilinearModel
+from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.target.causes import Expectation, Spreads
+from perf_assets.models.target.trials import (
+    UNKNOWN,
+    FitComponent,
+    FittedComponent,
+    benchmark_distance,
+    blend_weights,
+    half_widths,
+    learn_expectation,
+    play_trials,
+)
+
+_FILE = "prior.npz"
+_LOADERS: dict[str, Callable[[Path], "FittedComponent"]] = {
+    "anchored": AnchoredTrees.load,
+    "attention": BenchmarkAttention.load,
+    "bilinear": BilinearModel.load,
+    "mixture": MachineMixture.load,
+}
+COMPONENTS = tuple(_LOADERS)
+_NEARLY_MOST = 0.9
+"""Share of the runs that a reference machine must have in common with the target, of the most that any has."""
+
+
+@dataclass(frozen=True)
+class PriorTerms:
+    """What known machines that played the target taught about a prior."""
+
+    weights: dict[str, float]
+    """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
+    expected: Expectation
+    """Of corrections of this prior."""
+    expected_unchanged: Expectation
+    """Of corrections of the time on the source."""
+    half_widths: tuple[float, float] | None
+    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+
+    def described(self) -> dict[str, Any]:
+        """To be stored as JSON."""
+        return {
+            "weights": self.weights,
+            "expected": _described(self.expected),
+            "expected_unchanged": _described(self.expected_unchanged),
+            "half_widths": self.half_widths,
+        }
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> "PriorTerms":
+        """From what `described` gave, read from JSON."""
+        widths = description["half_widths"]
+        return cls(
+            dict(description["weights"]),
+            _expectation(description["expected"]),
+            _expectation(description["expected_unchanged"]),
+            None if widths is None else (widths[0], widths[1]),
+        )
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A fitted prior for one target; what known machines taught about it goes with it."""
+
+    components: dict[str, FittedComponent]
+    weights: dict[str, float]
+    """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
+    expected: Expectation
+    """Of corrections of this prior."""
+    expected_unchanged: Expectation
+    """Of corrections of the time on the source."""
+    half_widths: tuple[float, float] | None
+    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+
+    @classmethod
+    def of(cls, terms: PriorTerms, components: dict[str, FittedComponent]) -> "Prior":
+        """The prior of fitted components and what is known of them."""
+        return cls(components, terms.weights, terms.expected, terms.expected_unchanged, terms.half_widths)
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times. Looks at times on the source and on known machines, never at those on the target."""
+        total = np.zeros(len(examples))
+        for name, weight in self.weights.items():
+            total += weight * self.components[name].predict(samples, examples)
+        return total
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, component in self.components.items():
+            component.save(folder / name)
+        terms = PriorTerms(self.weights, self.expected, self.expected_unchanged, self.half_widths)
+        archive.save(folder / _FILE, terms.described(), {})
+
+    @classmethod
+    def load(cls, folder: Path) -> "Prior":
+        """From what `save` stored. The samples it is used on must have the same counters and benchmark rows."""
+        terms = PriorTerms.of(archive.load(folder / _FILE)[0])
+        return cls.of(terms, {name: load_component(name, folder / name) for name in terms.weights})
+
+
+PriorOf = Callable[[str, str], Prior]
+"""The prior for a target and a source, as programs see them."""
+
+
+class PriorParts:
+    """Fits the components of priors, each once: priors of several targets hold out the same pairs of machines."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._fitted: dict[tuple[str, str], FittedComponent] = {}
+
+    def fit(self, name: str, samples: PairedSamples) -> FittedComponent:
+        """A component, fitted on what can be seen."""
+        key = (name, samples.digest)
+        if key not in self._fitted:
+            self._fitted[key] = fit_component(name, samples, self._seed, self.fit)
+        return self._fitted[key]
+
+
+def fit_component(
+    name: str, samples: PairedSamples, seed: int, fit: Callable[[str, PairedSamples], FittedComponent]
+) -> FittedComponent:
+    """A component of a prior, fitted on what can be seen; `fit` fits, or remembers, another one that it is made of."""
+    if name == "anchored":
+        return AnchoredTrees(seed).fit(samples)
+    if name == "attention":
+        return BenchmarkAttention(seed=seed).fit(samples)
+    if name == "bilinear":
+        return BilinearModel(seed=seed).fit(samples)
+    bilinear = fit("bilinear", samples)
+    assert isinstance(bilinear, BilinearModel)
+    return MachineMixture(seed).fit(samples, bilinear)
+
+
+def load_component(name: str, folder: Path) -> FittedComponent:
+    """A saved component of a prior."""
+    return _LOADERS[name](folder)
+
+
+def attention_prior(
+    samples: PairedSamples,
+    target: int,
+    seed: int,
+    parts: PriorParts | None = None,
+    names: Sequence[str] = COMPONENTS,
+    source: int | None = None,
+    unknown: Spreads = UNKNOWN,
+) -> Prior:
+    """The prior for a target machine, fitted with the target's application runs hidden, of the named components.
+
+    Weights and expectations are for runs on `source`, by default the target's reference machine; another source may
+    be asked about all the same. Give the same `parts` (of the same seed) for several targets and sources of one fleet
+    to fit shared components once. `unknown` is what is expected of machines before any is known.
+    """
+    hidden = samples.hide_machine(target)
+    if not samples.is_benchmark.any():
+        raise BadInputError("a prior for a new machine needs benchmark rows: name the benchmark applications")
+    if not len(hidden.examples()):
+        raise BadInputError(
+            "a prior for a new machine needs two other machines on which the same application configurations ran"
+        )
+    parts = parts or PriorParts(seed)
+    start = reference_machine(samples, target) if source is None else source
+    assert start is not None, "two other machines are known"
+    terms = prior_terms(samples, target, parts.fit, names, start, unknown)
+    return Prior.of(terms, {name: parts.fit(name, hidden) for name in terms.weights})
+
+
+def refitted_priors(samples: PairedSamples, seed: int, names: Sequence[str] = COMPONENTS) -> PriorOf:
+    """Priors by target and source that are fitted to samples themselves, for comparisons without a source model."""
+    parts, place = PriorParts(seed), samples.machines.index
+    return lambda target, source: attention_prior(samples, place(target), seed, parts, names, place(source))
+
+
+def prior_terms(
+    samples: PairedSamples,
+    target: int,
+    fit: FitComponent,
+    names: Sequence[str],
+    source: int,
+    unknown: Spreads = UNKNOWN,
+) -> PriorTerms:
+    """What known machines teach about a prior for runs on `source`; of the target nothing but its benchmark is seen."""
+    trials = play_trials(samples, source, target, names, fit)
+    shares = blend_weights(trials, len(names))
+    return PriorTerms(
+        {name: float(share) for name, share in zip(names, shares, strict=True) if share > 0},
+        learn_expectation(trials, shares, unknown),
+        learn_expectation(trials, np.zeros(len(names)), unknown),
+        half_widths(trials, shares),
+    )
+
+
+def expectation_unchanged(samples: PairedSamples, source: int, target: int, unknown: Spreads = UNKNOWN) -> Expectation:
+    """Of corrections of the time on the source, from known machines; no benchmark is needed."""
+    trials = play_trials(samples, source, target, (), _no_component)
+    return learn_expectation(trials, np.zeros(0), unknown)
+
+
+def reference_machine(samples: PairedSamples, target: int) -> int | None:
+    """The machine to start from: among those that share most runs with the target, the one most like it.
+
+    For a target without runs, among those that ran most; None where there is none.
+    """
+    here = samples.physical_machines
+    others = [int(m) for m in samples.training_machines if here[m] != here[target]]
+    if not others:
+        return None
+    seen = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
+    wanted = seen[target] if seen[target].any() else np.ones(len(seen[target]), bool)
+    shared = np.array([(seen[other] & wanted).sum() for other in others])
+    distances = np.array([benchmark_distance(samples, other, target) for other in others])
+    good = shared >= _NEARLY_MOST * shared.max()
+    return others[int(np.argmin(np.where(good, distances, np.inf)))]
+
+
+def _no_component(name: str, samples: PairedSamples) -> FittedComponent:
+    raise BadInputError(f"no component {name} is known")
+
+
+def _described(expected: Expectation) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in expected.arrays().items()}
+
+
+def _expectation(description: Mapping[str, Any]) -> Expectation:
+    return Expectation(**{name: np.array(values, float) for name, values in description.items()})

@@ -1,0 +1,191 @@
+"""Whether a new target model should replace the one in use, and whether new runs contradict that one.
+
+Both are judged on runs that the models did not see: a run that a model was fitted to is predicted by a fit without it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from perf_assets.features.samples import Floats, Indices, PairedSamples
+from perf_assets.models.common.questions import Questions
+from perf_assets.models.target.model import AdaptedTarget
+from perf_assets.models.target.view import AdaptedView
+
+THRESHOLD = 1.05
+"""Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's."""
+_OUTSIDE = 0.10
+"""Share of runs that a 90% interval leaves outside."""
+_CERTAINTY = 0.99
+_SAME = 0.01
+"""Times that differ by less are the same measurement."""
+_CLIP = 50.0
+"""Of log errors: beyond it their exponential is no number."""
+
+
+@dataclass(frozen=True)
+class HeldOutErrors:
+    """Log errors on the same held-out runs."""
+
+    own: Floats
+    alone: Floats
+    """Of the best target-only baseline."""
+    champion: Floats
+    """NaN where there is no champion, or it has no answer."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A new model beside the champion and the best target-only baseline."""
+
+    held_out_count: int
+    mape: float | None
+    log_rmse: float | None
+    champion_log_rmse: float | None
+    target_only_mape: float | None
+    target_only_log_rmse: float | None
+    is_promoted: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Runs that the champion had not seen, against its 90% intervals."""
+
+    new_runs: int
+    outside: int
+    allowed: int
+    """Most that chance explains."""
+    worst: tuple[tuple[str, float], ...] = ()
+    """Runs furthest from what was predicted, and measured over predicted time."""
+
+    @property
+    def has_drifted(self) -> bool:
+        """Whether more are outside than chance explains."""
+        return self.outside > self.allowed
+
+
+def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
+    """Decide whether a new model replaces the champion."""
+    found = [_held_out(new, name, view, champion) for name, view in new.views.items()]
+    own, alone, theirs = (
+        np.concatenate([getattr(errors, part) for errors in found]) for part in ("own", "alone", "champion")
+    )
+    if not len(own):
+        return _without_runs(champion)
+    judged = np.isfinite(theirs)
+    rivals = {"the best target-only baseline": (own, alone)}
+    if judged.any():
+        rivals["the champion"] = (own[judged], theirs[judged])
+    problems = [
+        f"its squared error is {_mse(ours) / _mse(other):.2f} times that of {rival}"
+        for rival, (ours, other) in rivals.items()
+        if _mse(ours) > THRESHOLD * _mse(other)
+    ]
+    return Comparison(
+        len(own),
+        _mape(own),
+        float(np.sqrt(_mse(own))),
+        float(np.sqrt(_mse(theirs[judged]))) if judged.any() else None,
+        _mape(alone),
+        float(np.sqrt(_mse(alone))),
+        not problems,
+        f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed)"
+        if problems
+        else f"not worse than {' and '.join(rivals)}",
+    )
+
+
+def drift(champion: AdaptedTarget, samples: PairedSamples) -> Drift:
+    """Hold what was measured since against the champion's intervals."""
+    inside, ratios, names = [], [], []
+    for name, view in champion.views.items():
+        rows = _since(champion, samples, name)
+        for row, (mean, lower, upper) in zip(rows, _answers(champion, name, view, samples, rows), strict=True):
+            true = samples.log_seconds[samples.machines.index(name), row]
+            if np.isfinite(mean):
+                inside.append(lower <= true <= upper)
+                ratios.append(float(np.exp(np.clip(true - mean, -_CLIP, _CLIP))))
+                names.append(f"{samples.configurations[row]} on {name}")
+    count = len(inside)
+    furthest = sorted(zip(names, ratios, strict=True), key=lambda pair: -abs(np.log(pair[1])))
+    allowed = int(binom.ppf(_CERTAINTY, count, _OUTSIDE)) if count else 0
+    return Drift(count, count - sum(inside), allowed, tuple(furthest[:5]))
+
+
+def _without_runs(champion: AdaptedTarget | None) -> Comparison:
+    """Too few runs to hold some out: taken where the champion had no more."""
+    was_judged = champion is not None and any(view.held_out for view in champion.views.values())
+    reason = (
+        "there are too few runs to judge it, and the champion was judged on more"
+        if was_judged
+        else "there are too few runs to judge it (5 are needed), and no better model exists"
+    )
+    return Comparison(0, None, None, None, None, None, not was_judged, reason)
+
+
+def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: AdaptedTarget | None) -> HeldOutErrors:
+    target = new.samples.machines.index(seen_as)
+    row_of = {configuration: row for row, configuration in enumerate(new.samples.configurations)}
+    rows = np.array([row_of[configuration] for configuration in view.held_out], np.intp)
+    true = new.samples.log_seconds[target, rows]
+    own, alone = (
+        np.clip(np.array(list(found.values()), float) - true, -_CLIP, _CLIP)
+        for found in (view.held_out, view.held_out_alone)
+    )
+    if champion is None or seen_as not in champion.views:
+        return HeldOutErrors(own, alone, np.full(len(rows), np.nan))
+    theirs = champion.views[seen_as]
+    answers = [mean for mean, _, _ in _answers(champion, seen_as, theirs, new.samples, rows)]
+    names = [new.samples.configurations[row] for row in rows]
+    known = [theirs.held_out.get(name, mean) for name, mean in zip(names, answers, strict=True)]
+    return HeldOutErrors(own, alone, np.clip(np.array(known, float) - true, -_CLIP, _CLIP))
+
+
+def _answers(
+    model: AdaptedTarget, name: str, view: AdaptedView, samples: PairedSamples, rows: Indices
+) -> Iterator[tuple[float, float, float]]:
+    """Log seconds with their interval of configurations, from their runs on the model's reference machine.
+
+    NaN where they did not run there, or the model was made of other features.
+    """
+    found = np.full((3, len(rows)), np.nan)
+    if view.source in samples.machines and len(rows):
+        source = samples.machines.index(view.source)
+        ran = np.isfinite(samples.log_seconds[source, rows])
+        asked = rows[ran]
+        questions = Questions(
+            [view.source] * len(asked),
+            [name] * len(asked),
+            samples.apps[asked].tolist(),
+            [samples.configurations[row] for row in asked],
+            samples.counters[source, asked],
+            samples.log_seconds[source, asked],
+        )
+        if samples.counter_names != model.samples.counter_names:
+            return zip(*found.tolist(), strict=True)
+        if len(asked):
+            found[:, ran] = model.predict(questions)
+    return zip(*found.tolist(), strict=True)
+
+
+def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indices:
+    """Configurations whose time on the machine is new, or another than the champion knew."""
+    if name not in samples.machines:
+        return np.zeros(0, np.intp)
+    now = samples.log_seconds[samples.machines.index(name)]
+    before = champion.samples.log_seconds[champion.samples.machines.index(name)]
+    then = dict(zip(champion.samples.configurations, before.tolist(), strict=True))
+    known = np.array([then.get(configuration, np.nan) for configuration in samples.configurations])
+    is_same = np.abs(now - known) < _SAME
+    return np.flatnonzero(np.isfinite(now) & ~samples.is_benchmark & ~is_same)
+
+
+def _mse(errors: Floats) -> float:
+    return float(np.mean(errors**2))
+
+
+def _mape(errors: Floats) -> float:
+    return float(np.mean(np.abs(np.expm1(errors))))

@@ -1,0 +1,225 @@
+"""What known machines teach about a new one: each of them plays the target once.
+
+A known machine is predicted from another one that is about as unlike it, by the benchmark, as the real source is unlike
+the real target; all that is known of the machine beside its benchmark is hidden meanwhile. From these trials come the
+weights of a prior (and of "no change"), how large corrections are and what causes them, and how wide an interval must
+be before a run on the target is seen. Nothing of the real target is looked at but its benchmark.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
+from perf_assets.models.source.blend import HeldOut, choose_weights
+from perf_assets.models.target.causes import (
+    EVERY_CAUSE,
+    KINDS,
+    Expectation,
+    RunInputs,
+    Spreads,
+    evidence_weights,
+    fit_processes,
+)
+from perf_assets.models.target.run_view import RunView
+
+UNKNOWN = Spreads(offset=0.3, run=0.2)
+"""Where no machine can play the target: it may be a third faster or slower, and single runs a fifth beside that."""
+_WIDE = 2.0
+"""Of a trial's own amplitudes less is assumed than of a target's: so many times `FREEDOM`."""
+_LEAST_RUNS = 20
+"""Runs that a trial needs to tell anything."""
+_MOST_RUNS, _LEARNED_RUNS = 200, 60
+"""Runs of a trial that are predicted, and those that amplitudes are fitted to: their cost grows as the cube."""
+_MUCH_NEARER = 1.5
+"""Machines that are by this factor nearer to a playing machine than any is to the target are hidden in its trial: a
+machine without a relative is to be judged by trials without one."""
+_LEVEL = 0.9
+
+
+class _Predictor(Protocol):
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats: ...
+
+
+class FittedComponent(_Predictor, Protocol):
+    """A fitted component of a prior, which can be stored."""
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+
+
+FitComponent = Callable[[str, PairedSamples], _Predictor]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One known machine as the target of another one."""
+
+    source: int
+    target: int
+    runs: RunInputs
+    true: Floats
+    """Log(time on the target / time on the source), one for each run."""
+    found: Floats
+    """Components x runs: what they say of it."""
+    found_alone: Floats
+    """Components x runs: the same as if no other machine had run these configurations."""
+
+
+def play_trials(
+    samples: PairedSamples, source: int, target: int, names: Sequence[str], fit: FitComponent
+) -> list[Trial]:
+    """One for each known machine with enough runs in common with another; none where fewer than two are known.
+
+    `names` are components that `fit` fits to samples in which the playing machine is hidden; there may be none.
+    """
+    hidden = samples.hide_machine(target)
+    nearest = _nearest(hidden, target)
+    found = []
+    for playing in hidden.training_machines:
+        visible = _without_near_relatives(hidden, int(playing), nearest)
+        other = _as_unlike(visible, source, target, int(playing))
+        if other is None:
+            continue
+        before = visible.hide_machine(int(playing))
+        if names and not len(before.examples()):
+            continue
+        rows = np.random.default_rng(0).permutation(_shared(hidden, other, int(playing)))[:_MOST_RUNS]
+        asked = Examples(np.full(len(rows), other), np.full(len(rows), playing), rows)
+        alone = as_run_on_source_only(hidden, other, rows)
+        fitted = [fit(name, before) for name in names]
+        found.append(
+            Trial(
+                other,
+                int(playing),
+                RunView.fit(hidden, other, int(playing)).of(hidden, other, rows),
+                hidden.log_relative_time(asked),
+                np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
+                np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
+            )
+        )
+    return found
+
+
+def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
+    """Weight of each of `count` components, with a sum of at most 1; the rest is the weight of "no change".
+
+    Those with the smallest mean relative error over the trials. Without trials it is all "no change": a prior that no
+    machine has tried is not trusted.
+    """
+    if not trials:
+        return np.zeros(count)
+    # Of the blend's caution nothing is wanted: the correction by shots estimates the offset itself.
+    held_out = [
+        HeldOut(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
+        for trial in trials
+    ]
+    return choose_weights(held_out, count + 1)[0][:count]
+
+
+def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads = UNKNOWN) -> Expectation:
+    """How large corrections of a blend with these weights are, and what causes them; with weights 0, of no change.
+
+    Amplitudes are fitted to each trial; their geometric mean is expected of the target, and as much freedom as they
+    differ by. `unknown` counts like one more trial: a new machine may be unlike all that are known, and the more so the
+    fewer those are.
+    """
+    one_more = Expectation.of(unknown)
+    start = replace(one_more, freedom=_WIDE * one_more.freedom)
+    logs, lengths, kinds = [np.log(one_more.amplitudes)], [one_more.length_shares], [one_more.kind_shares]
+    for trial in trials:
+        some = np.arange(min(_LEARNED_RUNS, len(trial.true)))
+        runs, residual = trial.runs.at(some), (trial.true - weights @ trial.found)[some]
+        by_kind = [fit_processes(runs, residual, start, causes) for causes in KINDS]
+        shares = evidence_weights([process for processes in by_kind for process in processes])
+        ends = np.cumsum([len(processes) for processes in by_kind])[:-1]
+        kinds.append(np.array([part.sum() for part in np.split(shares, ends)]))
+        full = by_kind[KINDS.index(EVERY_CAUSE)]
+        of_length = evidence_weights(full)
+        logs.append(of_length @ np.log([process.amplitudes for process in full]))
+        lengths.append(of_length)
+    centre = np.mean(logs, axis=0)
+    squares = ((np.array(logs) - centre) ** 2).sum(axis=0) + one_more.freedom**2
+    freedom = np.sqrt(squares / len(logs))
+    return Expectation(np.exp(centre), freedom, np.mean(lengths, axis=0), np.mean(kinds, axis=0))
+
+
+def half_widths(trials: Sequence[Trial], weights: Floats) -> tuple[float, float] | None:
+    """Of a 90% interval of log seconds before any shot: of any run, and of one that ran on the source only.
+
+    None without trials. Every trial counts the same.
+    """
+    if not trials:
+        return None
+    narrow = _pooled_quantile([np.abs(trial.true - weights @ trial.found) for trial in trials])
+    wide = _pooled_quantile([np.abs(trial.true - weights @ trial.found_alone) for trial in trials])
+    return narrow, max(narrow, wide)
+
+
+def as_run_on_source_only(samples: PairedSamples, source: int, rows: Indices) -> PairedSamples:
+    """The samples as if nobody but the source had run some configurations."""
+    names = list(samples.configurations)
+    for row in rows:
+        names[row] = f"unknown {row}"
+    hidden = np.zeros_like(samples.log_seconds, bool)
+    hidden[:, rows] = True
+    hidden[source] = False
+    return replace(samples, configurations=tuple(names), log_seconds=np.where(hidden, np.nan, samples.log_seconds))
+
+
+def benchmark_distance(samples: PairedSamples, source: int, target: int) -> float:
+    """Root mean square log ratio of benchmark times of two machines; 0 without a benchmark."""
+    rows = samples.benchmark_rows()
+    if not len(rows):
+        return 0.0
+    return float(np.sqrt(np.mean((samples.log_seconds[target, rows] - samples.log_seconds[source, rows]) ** 2)))
+
+
+def _nearest(samples: PairedSamples, machine: int) -> float:
+    """Benchmark distance of a machine to the nearest one with application runs."""
+    here = samples.physical_machines
+    known = [int(m) for m in samples.training_machines if here[m] != here[machine]]
+    return min((benchmark_distance(samples, machine, m) for m in known), default=0.0)
+
+
+def _without_near_relatives(samples: PairedSamples, machine: int, nearest: float) -> PairedSamples:
+    """The samples without machines that are much nearer to this one than `nearest`."""
+    here = samples.physical_machines
+    for other in samples.training_machines:
+        if here[other] != here[machine] and _MUCH_NEARER * benchmark_distance(samples, machine, int(other)) < nearest:
+            samples = samples.hide_machine(int(other))
+    return samples
+
+
+def _as_unlike(hidden: PairedSamples, source: int, target: int, playing: int) -> int | None:
+    """The machine that is to the playing one about as our source is to our target; None where none shares runs."""
+    here = hidden.physical_machines
+    others = [int(m) for m in hidden.training_machines if here[m] != here[playing]]
+    others = [other for other in others if len(_shared(hidden, other, playing)) >= _LEAST_RUNS]
+    if not others:
+        return None
+    wanted = benchmark_distance(hidden, source, target)
+    differences = [_log_factor(benchmark_distance(hidden, other, playing), wanted) for other in others]
+    return others[int(np.argmin(differences))]
+
+
+def _log_factor(first: float, second: float) -> float:
+    least = 1e-3
+    return float(abs(np.log(max(first, least) / max(second, least))))
+
+
+def _shared(samples: PairedSamples, first: int, second: int) -> Indices:
+    on_both = np.isfinite(samples.log_seconds[[first, second]]).all(axis=0)
+    return np.flatnonzero(on_both & ~samples.is_benchmark)
+
+
+def _pooled_quantile(errors: Sequence[Floats]) -> float:
+    """Value below which nine tenths of the errors are, every machine counting the same."""
+    values = np.concatenate(errors)
+    weights = np.concatenate([np.full(len(one), 1 / len(one)) for one in errors]) / len(errors)
+    order = np.argsort(values)
+    position = int(np.searchsorted(np.cumsum(weights[order]), _LEVEL))
+    return float(values[order][min(position, len(values) - 1)])

@@ -1,0 +1,121 @@
+"""The alignment as something to read: which target counter stands in for which source counter, and how surely."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import yaml
+
+from perf_assets.core.catalogue import Catalogue
+from perf_assets.features.samples import Floats, Indices
+from perf_assets.features.standardise import signed_log
+from perf_assets.models.common.folds import folds_of
+from perf_assets.models.transfer.task import TransferTask
+
+_FOLDS = 5
+_LEAST_STABILITY = 0.6
+"""Share of folds that must agree before a counter is proposed for the catalogue."""
+
+
+@dataclass(frozen=True)
+class Correspondence:
+    """A source counter and the target counter that weighs most in it."""
+
+    source: str
+    """Name of the source's tables."""
+    source_counter: str
+    target_counter: str
+    weight: float
+    """Standard deviations of the source counter per standard deviation of the target counter over the shots."""
+    importance: float
+    """Mean absolute slope of the source model by this counter: what a wrong correspondence costs."""
+    stability: float
+    """Share of folds of the shots in which the same target counter weighs most."""
+    is_same_name: bool
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentTable:
+    """Correspondences of one source, most important first, and the whole map for a heat map."""
+
+    source: str
+    rows: tuple[Correspondence, ...]
+    weights: Floats
+    """Source counters x target counters."""
+    source_counters: tuple[str, ...]
+    target_counters: tuple[str, ...]
+
+
+def alignment_tables(task: TransferTask, shots: Indices, seed: int = 0) -> list[AlignmentTable]:
+    """One table for each source that an alignment on the shots goes through."""
+    kind = task.start_kind
+    whole = task.fit_alignment(kind, shots)
+    in_folds = [task.fit_alignment(kind, shots[inside]) for inside, _ in folds_of(len(shots), _FOLDS, seed)]
+    logs = signed_log(task.target.counters[shots])
+    tables = []
+    for part in whole.parts:
+        source = next(one for one in task.sources if one.net is part.source)
+        weights = part.weights()
+        slopes = np.abs(part.source.with_gradient(part.align(logs))[1]).mean(axis=0)
+        others = [other.weights() for fold in in_folds for other in fold.parts if other.source is part.source]
+        tables.append(_table(task, source.name, weights, others, slopes, source.rows.counter_names))
+    return tables
+
+
+def catalogue_proposal(tables: Sequence[AlignmentTable], catalogue: Catalogue, target_machine: str) -> str:
+    """YAML of a site's catalogue file: target counters for quantities that the catalogue knows by source counters.
+
+    Empty where there is nothing to propose.
+
+    A person should look at it before it is used: a stable correspondence is a hint, not a definition.
+    """
+    formulas = []
+    for table in tables:
+        quantity_of = {
+            resolved.counters[0]: resolved.quantity
+            for resolved in reversed(catalogue.resolve(table.source_counters, None))
+            if len(resolved.counters) == 1
+        }
+        known = {one.quantity for one in catalogue.resolve(table.target_counters, None)}
+        for row in table.rows:
+            quantity = quantity_of.get(row.source_counter)
+            if quantity and quantity not in known and not row.is_same_name and row.stability >= _LEAST_STABILITY:
+                known.add(quantity)
+                formulas.append(
+                    {
+                        "quantity": quantity,
+                        "counters": {row.target_counter: 1.0},
+                        "meaning": f"Proposed by alignment of {target_machine} to {table.source}: stands in for "
+                        f"{row.source_counter} (weight {row.weight:.2f}, same in {row.stability:.0%} of folds)",
+                    }
+                )
+    return yaml.safe_dump({"version": 1, "formulas": formulas}, sort_keys=False, width=110) if formulas else ""
+
+
+def _table(
+    task: TransferTask,
+    name: str,
+    weights: Floats,
+    in_folds: Sequence[Floats],
+    slopes: Floats,
+    source_counters: tuple[str, ...],
+) -> AlignmentTable:
+    ours = task.target.counter_names
+    first = np.abs(weights).argmax(axis=1)
+    agreeing = np.array([np.abs(other).argmax(axis=1) == first for other in in_folds])
+    stability = agreeing.mean(axis=0) if len(in_folds) else np.zeros(len(first))
+    rows = [
+        Correspondence(
+            name,
+            source_counters[i],
+            ours[j],
+            float(weights[i, j]),
+            float(slopes[i]),
+            float(stability[i]),
+            source_counters[i] == ours[j],
+        )
+        for i, j in enumerate(first)
+        if weights[i, j] != 0
+    ]
+    rows.sort(key=lambda row: -row.importance)
+    return AlignmentTable(name, tuple(rows), weights, source_counters, ours)

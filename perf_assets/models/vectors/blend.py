@@ -1,0 +1,257 @@
+"""`best`: a blend of methods that learns weights, intervals and orders from predictions of held-out training rows."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.features.folds import Unseen
+from perf_assets.features.samples import Floats, Mask
+from perf_assets.features.vectors import SLOWEST, VectorSamples, levelled, relative
+from perf_assets.models.common import archive
+from perf_assets.models.vectors.methods import (
+    COMPONENTS,
+    PAIRWISE,
+    VectorPredictor,
+    fit_method,
+    load_method,
+    save_method,
+)
+from perf_assets.models.vectors.scores import log_errors, same_orders
+
+Progress = Callable[[str], None]
+_FOLDS = 3
+_APPLICATION_FOLDS = 2
+"""Each is a fit of every method, and there is one blend for each application that is held out outside."""
+_MOST_SAMPLES = 3000
+"""To learn from where weights are chosen: the samples of a configuration say almost the same."""
+_STEPS = 5
+"""Weights are fifths: finer ones only fit noise."""
+_AS_GOOD = 1.01
+_NEIGHBOURS = 100
+_MOST_KEPT = 6000
+_LEAST_SPREAD = 1e-6
+_BLEND_FILE = "blend.json"
+_COMPONENTS_FOLDER = "components"
+_HELD_OUT_FILE = "held_out.npz"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The order of the machines for each sample."""
+
+    places: Floats
+    """Samples x machines: 0 is the fastest; infinite where it is not asked for."""
+    probability: Floats
+    """That the whole order is right."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Training samples as fits that did not see them predict them: samples x machines."""
+
+    values: Floats
+    """Centred log times."""
+    orders: Floats
+    """Those that machines are ranked by."""
+    log_seconds: Floats
+    """True log times, NaN where it did not run."""
+
+
+@dataclass(frozen=True)
+class VectorBlend:
+    """Weighted means of the components' centred log times, and what held-out rows taught about their errors."""
+
+    components: Mapping[str, VectorPredictor]
+    weights: Mapping[str, float]
+    """For times: smallest squared error of relative times; equal where an application is new."""
+    order_weights: Mapping[str, float]
+    """For the ranking: most held-out rows in the right order; equal where an application is new."""
+    held_out: HeldOut
+    seen: frozenset[str]
+    """Machines, or hosts of machines with GPUs, that programs ran on in training."""
+
+    def predict(self, samples: VectorSamples) -> Floats:
+        """Centred log times."""
+        return self._mix(samples, self.weights)
+
+    def _mix(self, samples: VectorSamples, weights: Mapping[str, float]) -> Floats:
+        is_strange = strangers(samples, self.seen)
+        names = set(weights)
+        if is_strange.any() and PAIRWISE in self.components:
+            names.add(PAIRWISE)
+        return _mixed(_answered({name: self.components[name].predict(samples) for name in names}, is_strange), weights)
+
+    def rank(self, samples: VectorSamples, asked: Mask) -> Ranking:
+        """The order of the machines that are asked for, and how often an order that is as clear turned out right."""
+        ranked = self.ranked(samples)
+        places = places_of(np.where(asked, ranked, np.inf))
+        return Ranking(np.where(asked, places, np.inf), self.probability(ranked, asked))
+
+    def ranked(self, samples: VectorSamples) -> Floats:
+        """Centred log times that machines are put in order by."""
+        return self._mix(samples, self.order_weights)
+
+    def probability(self, ranked: Floats, asked: Mask) -> Floats:
+        """Share of right orders among the held-out rows whose order was about as clear."""
+        known = self.held_out
+        errors = levelled(known.log_seconds) - levelled(known.orders)
+        squares = (errors[:, :, None] - errors[:, None, :]) ** 2
+        known_pairs = np.maximum(np.isfinite(squares).sum(axis=0), 1)
+        spread = np.sqrt(np.nansum(squares, axis=0) / known_pairs) + _LEAST_SPREAD
+        seen = clearness(known.orders, np.isfinite(known.log_seconds), spread)
+        by_clearness = np.argsort(seen)
+        is_right = same_orders(known.orders, known.log_seconds)[by_clearness].astype(float)
+        sums = np.concatenate([[0.0], np.cumsum(is_right)])
+        count = min(_NEIGHBOURS, len(seen))
+        middle = np.searchsorted(seen[by_clearness], clearness(ranked, asked, spread))
+        start = np.clip(middle - count // 2, 0, len(seen) - count)
+        return np.asarray((sums[start + count] - sums[start]) / count)
+
+    def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
+        """Of each machine, the log error of its relative time that `level` of the held-out rows stay within."""
+        errors = log_errors(self.held_out.log_seconds, self.held_out.values, reference, machines)
+        return np.array([_quantile(own[np.isfinite(own)], level) for own in errors.T])
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle; blends of one parent folder share their components there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, component in self.components.items():
+            save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
+        arrays = {name: array.astype(np.float32) for name, array in vars(self.held_out).items()}
+        archive.save(folder / _HELD_OUT_FILE, {}, arrays)
+        described = {
+            "values": dict(self.weights),
+            "orders": dict(self.order_weights),
+            "components": sorted(self.components),
+            "seen": sorted(self.seen),
+        }
+        (folder / _BLEND_FILE).write_text(json.dumps(described))
+
+    @classmethod
+    def load(cls, folder: Path) -> "VectorBlend":
+        """A saved one."""
+        described = json.loads((folder / _BLEND_FILE).read_text())
+        components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
+        arrays = archive.load(folder / _HELD_OUT_FILE)[1]
+        held_out = HeldOut(**{name: array.astype(float) for name, array in arrays.items()})
+        return cls(components, described["values"], described["orders"], held_out, frozenset(described["seen"]))
+
+
+def fit_blend(
+    samples: VectorSamples,
+    unseen: Unseen | None,
+    seed: int,
+    fitted: Mapping[str, VectorPredictor] | None = None,
+    progress: Progress = lambda _: None,
+) -> VectorBlend:
+    """Choose weights and learn errors on folds within `samples` (of whole applications where those will be new)."""
+    parts: list[dict[str, Floats]] = []
+    truths: list[Floats] = []
+    folds = _inner_folds(samples, unseen, seed)
+    for number, test in enumerate(folds, 1):
+        train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
+        found = {name: fit_method(name, train, seed).predict(tested) for name in COMPONENTS}
+        parts.append(_answered(found, strangers(tested, seen_by(train))))
+        truths.append(tested.targets)
+        progress(f"held-out part {number} of {len(folds)} predicted")
+    found = {name: np.vstack([part[name] for part in parts]) for name in COMPONENTS}
+    true = np.vstack(truths)
+    # A few held-out applications say little about another one: weights that are chosen on them fit their chance.
+    weights = order_weights = dict.fromkeys(COMPONENTS, 1 / len(COMPONENTS))
+    if unseen is None:
+        weights, order_weights = (choose_weights(found, true, loss) for loss in (_squared_error, _wrong_orders))
+    models = {
+        name: (fitted or {}).get(name) or fit_method(name, samples, seed)
+        for name in COMPONENTS
+        if name in weights or name in order_weights or name == PAIRWISE
+    }
+    kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
+    held_out = HeldOut(_mixed(found, weights)[kept], _mixed(found, order_weights)[kept], true[kept])
+    return VectorBlend(models, weights, order_weights, held_out, seen_by(samples))
+
+
+def seen_by(samples: VectorSamples) -> frozenset[str]:
+    """Machines that the programs ran on; a machine with GPUs and its host are two."""
+    return frozenset(np.array(samples.paired.machines)[np.unique(samples.views)].tolist())
+
+
+def strangers(samples: VectorSamples, seen: frozenset[str]) -> Mask:
+    """Samples of programs that run on what none ran on in training: on hosts, when all known ones use GPUs."""
+    machines = np.array(samples.paired.machines)[samples.views[samples.row]]
+    return np.asarray(~np.isin(machines, sorted(seen)).all(axis=1))
+
+
+def _answered(found: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats]:
+    """Of strangers every method says what models of pairs say: only those know a host, by its benchmark."""
+    if PAIRWISE not in found or not is_strange.any():
+        return dict(found)
+    return {name: np.where(is_strange[:, None], found[PAIRWISE], values) for name, values in found.items()}
+
+
+def places_of(values: Floats) -> Floats:
+    """Of each value its place in its row; 0 is the smallest."""
+    places = np.empty(values.shape)
+    order = np.argsort(values, axis=1, kind="stable")
+    np.put_along_axis(places, order, np.arange(values.shape[1], dtype=float)[None], axis=1)
+    return places
+
+
+def choose_weights(
+    found: Mapping[str, Floats], true: Floats, loss: Callable[[Floats, Floats], float]
+) -> dict[str, float]:
+    """Positive fifths with sum 1 that make the loss small; among those that are as good, the most even ones."""
+    names = list(found)
+    grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=len(names)) if sum(g) == _STEPS]
+    losses = [loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid]
+    good = [weights for weights, value in zip(grid, losses, strict=True) if value <= _AS_GOOD * min(losses)]
+    even = min(good, key=lambda weights: float(np.sum(weights**2)))
+    return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
+
+
+def clearness(ranked: Floats, asked: Mask, spread: Floats) -> Floats:
+    """Smallest step between neighbours of the order, in standard errors of the difference of those two machines."""
+    order = np.argsort(np.where(asked, ranked, np.inf), axis=1, kind="stable")
+    first, second = order[:, :-1], order[:, 1:]
+    rows = np.arange(len(ranked))[:, None]
+    steps = (ranked[rows, second] - ranked[rows, first]) / spread[first, second]
+    return np.asarray(np.where(asked[rows, second], steps, np.inf).min(axis=1))
+
+
+def _squared_error(mixed: Floats, true: Floats) -> float:
+    ran = np.isfinite(true)
+    found = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
+    return float(np.nansum((found - relative(true, SLOWEST, ())) ** 2))
+
+
+def _wrong_orders(mixed: Floats, true: Floats) -> float:
+    return float(1 - same_orders(mixed, true).mean())
+
+
+def _inner_folds(
+    samples: VectorSamples, unseen: Unseen | None, seed: int
+) -> list["np.ndarray[tuple[int], np.dtype[np.bool_]]"]:
+    """Masks over configurations, each configuration once; whole applications where one will be new."""
+    generator = np.random.default_rng(seed)
+    apps = np.unique(samples.apps)
+    if unseen == "application" and len(apps) > 1:
+        folds = min(_APPLICATION_FOLDS, len(apps))
+        of_app = dict(zip(apps[generator.permutation(len(apps))], np.arange(len(apps)) % folds, strict=True))
+        number = np.array([of_app[app] for app in samples.apps])
+    else:
+        folds = _FOLDS
+        number = generator.permutation(len(samples.configurations)) % folds
+    return [number == fold for fold in range(folds)]
+
+
+def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    return np.asarray(sum(weight * levelled(found[name]) for name, weight in weights.items()))
+
+
+def _quantile(errors: Floats, level: float) -> float:
+    """Conformal: with n errors the ceil(level (n + 1))-th; infinite where there is none."""
+    position = int(np.ceil(level * (len(errors) + 1)))
+    return float(np.sort(errors)[min(position, len(errors)) - 1]) if len(errors) else float("inf")

@@ -1,0 +1,208 @@
+"""The vector model: from one run on any machine of the fleet its times on all, with intervals and a ranking."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perf_assets.features.folds import Unseen
+from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples
+from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
+from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
+from perf_assets.models.vectors.blend import Progress, VectorBlend, fit_blend, places_of
+from perf_assets.models.vectors.head import Head
+from perf_assets.models.vectors.methods import VectorPredictor
+from perf_assets.models.vectors.scores import Held, same_orders, vector_scores
+
+LEVEL = 0.9
+"""Nominal coverage of the intervals."""
+_FILE = "vector.json"
+_MACHINES = "machines.npz"
+_BLENDS: dict[str, Unseen | None] = {"configuration": None, "application": "application"}
+"""What is new in a question, and what is held out to learn about it."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs that are asked about."""
+
+    sources: Sequence[str]
+    apps: Sequence[str]
+    uses_gpus: Mask
+    """Whether the program runs on GPUs where a machine has some."""
+    features: Floats
+    """Runs x features of the model, the run's own time last."""
+    counters: Floats
+    """Runs x counters of the models of pairs."""
+
+
+@dataclass(frozen=True)
+class VectorAnswers:
+    """Runs x machines."""
+
+    relative_time: Floats
+    lower: Floats
+    upper: Floats
+    places: Floats
+    """0 is the fastest."""
+    probability: Floats
+    """Of each run, that the whole order is right."""
+    is_known_app: Mask
+
+
+@dataclass(frozen=True)
+class VectorModel:
+    """Two blends, for applications that are known and for new ones, and the machines they speak of."""
+
+    trained_machines: tuple[str, ...]
+    """Those whose runs can be asked about."""
+    feature_names: tuple[str, ...]
+    applications: tuple[str, ...]
+    reference: str
+    blends: Mapping[str, VectorBlend]
+    known: PairedSamples
+    """The benchmark of the machines, for models of pairs."""
+    heads: Mapping[str, Mapping[str, Head]] = field(default_factory=dict)
+    """Machines that joined after training, each with a head for each blend."""
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """All that vectors speak of."""
+        return (*self.trained_machines, *self.heads)
+
+    def answer(self, runs: Runs, reference: str | None = None) -> VectorAnswers:
+        """Vectors relative to the model's own reference or another one."""
+        reference = check_reference(reference or self.reference, self.machines)
+        samples = self.samples(runs)
+        is_known = np.isin(np.array(runs.apps), self.applications)
+        shape = (len(samples), len(self.machines))
+        found, width, places = np.empty(shape), np.empty(shape), np.empty(shape)
+        probability = np.empty(len(samples))
+        for name, chosen in (("configuration", is_known), ("application", ~is_known)):
+            if chosen.any():
+                part = samples.where(chosen)
+                found[chosen] = relative(self._grown(name, self.blends[name].predict(part)), reference, self.machines)
+                width[chosen] = self._half_widths(name, reference)
+                places[chosen], probability[chosen] = self._order(name, part)
+        lower, upper = found * np.exp(-width), found * np.exp(width)
+        # Nothing is slower than the slowest machine, or faster than the fastest.
+        upper = np.minimum(upper, 1.0) if reference == SLOWEST else upper
+        lower = np.maximum(lower, 1.0) if reference == FASTEST else lower
+        return VectorAnswers(found, lower, upper, places, probability, is_known)
+
+    def _grown(self, name: str, known: Floats) -> Floats:
+        """Log times on the trained machines, and on those that joined."""
+        return np.column_stack([known, *(head[name].predict(known) for head in self.heads.values())])
+
+    def _half_widths(self, name: str, reference: str) -> Floats:
+        """Of each machine, of the logarithm of its relative time."""
+        blend = self.blends[name]
+        if reference in self.heads:
+            known = blend.half_widths(SLOWEST, self.trained_machines, LEVEL)
+            width = self.heads[reference][name].half_width(LEVEL, known)
+            return np.where(np.array(self.machines) == reference, 0.0, width)
+        known = blend.half_widths(reference, self.trained_machines, LEVEL)
+        return np.array([*known, *(head[name].half_width(LEVEL, known) for head in self.heads.values())])
+
+    def _order(self, name: str, part: VectorSamples) -> tuple[Floats, Floats]:
+        """Places of all machines, and the probability that they are right."""
+        known = self.blends[name].ranked(part)
+        probability = self.blends[name].probability(known, np.ones(known.shape, bool))
+        for head in self.heads.values():
+            probability = probability * head[name].stays(known)
+        return places_of(self._grown(name, known)), probability
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, blend in self.blends.items():
+            blend.save(folder / name)
+        save_samples(folder / _MACHINES, self.known)
+        described = {name: getattr(self, name) for name in ("feature_names", "applications", "reference")}
+        heads = {machine: {name: head.described() for name, head in own.items()} for machine, own in self.heads.items()}
+        (folder / _FILE).write_text(json.dumps({"machines": self.trained_machines, **described, "heads": heads}))
+
+    @classmethod
+    def load(cls, folder: Path) -> "VectorModel":
+        """A saved one."""
+        described = json.loads((folder / _FILE).read_text())
+        blends = {name: VectorBlend.load(folder / name) for name in _BLENDS}
+        machines, features, apps = (tuple(described[name]) for name in ("machines", "feature_names", "applications"))
+        # Versions that were registered before machines could join have no heads.
+        heads = {
+            machine: {name: Head.of(head) for name, head in own.items()}
+            for machine, own in described.get("heads", {}).items()
+        }
+        known = load_samples(folder / _MACHINES)
+        return cls(machines, features, apps, described["reference"], blends, known, heads)
+
+    def samples(self, runs: Runs) -> VectorSamples:
+        """The runs as samples of one configuration each, whose times elsewhere are not known."""
+        count, machines = len(runs.sources), self.trained_machines
+        position = {name: place for place, name in enumerate(self.known.machines)}
+
+        def seen_as(machine: str, on_gpus: bool) -> str:
+            return f"{machine}{HOST}" if not on_gpus and f"{machine}{HOST}" in position else machine
+
+        sources = [seen_as(machine, gpus) for machine, gpus in zip(runs.sources, runs.uses_gpus, strict=True)]
+        names = [f"question {number}" for number in range(count)]
+        own = np.log(runs.features[:, -1])
+        targets = [next(m for m in self.known.machines if m != source) for source in sources]
+        paired, _ = with_questions(self.known, Questions(sources, targets, runs.apps, names, runs.counters, own))
+        source = np.array([machines.index(machine) for machine in runs.sources], np.intp)
+        log_seconds = np.full((count, len(machines)), np.nan)
+        log_seconds[np.arange(count), source] = own
+        views = [[position[seen_as(machine, gpus)] for machine in machines] for gpus in runs.uses_gpus]
+        is_cpu = np.array([f"{name}{HOST}" not in position for name in sources], bool)
+        return VectorSamples(
+            machines,
+            self.feature_names,
+            tuple(names),
+            np.array(runs.apps, np.str_),
+            log_seconds,
+            source,
+            np.arange(count),
+            runs.features,
+            is_cpu,
+            paired,
+            np.array(views, np.intp),
+        )
+
+
+@dataclass(frozen=True)
+class TrainedVector:
+    """The fitted model, and how its blends did on the rows that were held out to choose them."""
+
+    model: VectorModel
+    scores: pd.DataFrame
+    """unseen, method, scores: somewhat too good for the blend, whose weights were chosen on these rows."""
+
+
+def train_vector(
+    samples: VectorSamples, reference: str, seed: int, progress: Progress = lambda _: None
+) -> TrainedVector:
+    """Fit both blends; components that they share are fitted once."""
+    check_reference(reference, samples.machines)
+    blends: dict[str, VectorBlend] = {}
+    fitted: dict[str, VectorPredictor] = {}
+    for name, unseen in _BLENDS.items():
+        blends[name] = fit_blend(samples, unseen, seed, fitted, lambda text, name=name: progress(f"new {name}: {text}"))  # type: ignore[misc]
+        fitted |= blends[name].components
+        progress(f"new {name}: times {blends[name].weights}, order {blends[name].order_weights}")
+    applications = tuple(sorted(set(samples.apps.tolist())))
+    known = only_benchmark(samples.paired)
+    model = VectorModel(samples.machines, samples.feature_names, applications, reference, blends, known)
+    scores = [_scores(name, blend, reference, samples.machines) for name, blend in blends.items()]
+    return TrainedVector(model, pd.DataFrame(scores))
+
+
+def _scores(name: str, blend: VectorBlend, reference: str, machines: tuple[str, ...]) -> dict[str, object]:
+    known = blend.held_out
+    typical = np.broadcast_to(np.nanmean(known.log_seconds, axis=0), known.values.shape)
+    held = Held(known.log_seconds, known.values, known.orders, typical, same_orders(typical, known.log_seconds))
+    found: dict[str, object] = {"new": name, **vector_scores(held, reference, machines)}
+    found.pop("auc")
+    return found

@@ -1,0 +1,219 @@
+"""Nichols, Yeom and Bhatele's model of relative-performance vectors, trained in their stages.
+
+1. calibration: the sigma-VAE on the rows of CPUs alone, which sets the decoder and its scale;
+2. all rows, the weight of the divergence ramped from 0 to 1;
+3. joint: the regression loss of the DNN is added, so that the latent vector keeps what times depend on;
+4. the encoder is frozen, and the DNN learns from the mean of the latent vector until held-out configurations get worse.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from perf_assets.features.samples import Floats, Indices
+from perf_assets.features.standardise import Scaler
+from perf_assets.features.vectors import VectorSamples, centred
+from perf_assets.models.common import archive
+from perf_assets.models.common.threads import keep_torch_in_budget
+from perf_assets.models.vectors.sigma_vae import SigmaVae, vector_head
+
+_FILE = "vae_dnn.npz"
+_BATCH = 256
+"""At most; small tables are cut into more pieces, or there would be too few steps."""
+_LEAST_STEPS = 16
+_HELD_OUT = 0.1
+"""Share of configurations that early stopping looks at."""
+
+
+@dataclass(frozen=True)
+class VaeDnnSettings:
+    """Widths, and how long each stage takes."""
+
+    latent: int = 16
+    vae_hidden: int = 256
+    dnn_hidden: int = 1024
+    calibration_epochs: int = 10
+    ramp_epochs: int = 25
+    joint_epochs: int = 12
+    most_dnn_epochs: int = 25
+    patience: int = 6
+    rows_an_epoch: int = 2048
+    """An epoch of the DNN is a random part of the rows: it is what takes time."""
+    learning_rate: float = 1e-3
+
+
+class VaeDnn:
+    """Encoder and regressor; predicts centred log times."""
+
+    def __init__(self, settings: VaeDnnSettings | None = None, seed: int = 0) -> None:
+        self.settings = settings or VaeDnnSettings()
+        self.seed = seed
+        self._machines: tuple[str, ...] = ()
+        self._scaler: Scaler
+        self._centre: Floats
+        self._spread: float
+        self._vae: SigmaVae
+        self._dnn: nn.Sequential
+
+    def fit(self, samples: VectorSamples) -> Self:
+        """Run the four stages."""
+        keep_torch_in_budget()
+        torch.manual_seed(self.seed)
+        self._machines = samples.machines
+        self._scaler = Scaler.fit(samples.features)
+        targets = centred(samples.log_seconds)
+        # A machine that ran nothing yet, because it is new, has the mean of all.
+        self._centre = np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1)
+        self._spread = float(np.nanstd(targets - self._centre)) + 1e-6
+        known = np.isfinite(targets)[samples.row]
+        data = _Data(
+            *self._inputs(samples),
+            torch.tensor(np.nan_to_num((targets - self._centre) / self._spread)[samples.row], dtype=torch.float32),
+            torch.tensor(known, dtype=torch.float32),
+        )
+        features, machines = data.values.shape[1], data.machine.shape[1]
+        self._vae = SigmaVae(features, machines, self.settings.latent, self.settings.vae_hidden)
+        self._dnn = vector_head(self.settings.latent, len(self._machines), self.settings.dnn_hidden)
+        held_out = _held_out(samples, self.seed)
+        learning = np.flatnonzero(~held_out)
+        on_cpu = learning[samples.is_cpu[learning]]
+        self._train_vae(data, on_cpu if len(on_cpu) else learning, learning)
+        self._train_jointly(data, learning)
+        self._train_dnn(data, learning, np.flatnonzero(held_out))
+        return self
+
+    def predict(self, samples: VectorSamples) -> Floats:
+        """Samples x machines: log times less the level of the configuration."""
+        with torch.no_grad():
+            found = self._dnn(self._latent(samples)).numpy()
+        return np.asarray(found * self._spread + self._centre, float)
+
+    @property
+    def log_sigma(self) -> float:
+        """Logarithm of the decoder's learned scale, in standard deviations of the features."""
+        return float(self._vae.log_sigma.detach())
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {
+            f"{part}/{name}": tensor.numpy()
+            for part, net in (("vae", self._vae), ("dnn", self._dnn))
+            for name, tensor in net.state_dict().items()
+        }
+        described = {"settings": asdict(self.settings), "seed": self.seed, "machines": self._machines}
+        described |= {"spread": self._spread, "features": len(self._scaler.mean)}
+        archive.save(folder / _FILE, described, weights | self._scaler.arrays() | {"centre": self._centre})
+
+    @classmethod
+    def load(cls, folder: Path) -> "VaeDnn":
+        """A saved one."""
+        described, arrays = archive.load(folder / _FILE)
+        model = cls(VaeDnnSettings(**described["settings"]), described["seed"])
+        model._machines, model._spread = tuple(described["machines"]), described["spread"]
+        model._scaler, model._centre = Scaler.from_arrays(arrays), arrays["centre"]
+        settings, count = model.settings, len(model._machines)
+        model._vae = SigmaVae(described["features"], count, settings.latent, settings.vae_hidden)
+        model._dnn = vector_head(settings.latent, count, settings.dnn_hidden)
+        for part, net in (("vae", model._vae), ("dnn", model._dnn)):
+            start = f"{part}/"
+            net.load_state_dict(
+                {n.removeprefix(start): torch.tensor(array) for n, array in arrays.items() if n.startswith(start)}
+            )
+        return model
+
+    def _latent(self, samples: VectorSamples) -> Tensor:
+        return self._vae.encode(*self._inputs(samples))[0]
+
+    def _inputs(self, samples: VectorSamples) -> tuple[Tensor, Tensor, Tensor]:
+        values = self._scaler.transform(samples.features)
+        measured = np.isfinite(samples.features)
+        # A machine that is not known has no place: all zeros.
+        machine = np.array([[name == known for known in self._machines] for name in samples.machines])[samples.source]
+        return tuple(torch.tensor(part, dtype=torch.float32) for part in (values, measured, machine))  # type: ignore[return-value]
+
+    def _train_vae(self, data: "_Data", on_cpu: Indices, every: Indices) -> None:
+        """Stages 1 and 2."""
+        optimiser = torch.optim.Adam(self._vae.parameters(), self.settings.learning_rate)
+        for _ in range(self.settings.calibration_epochs):
+            _epoch(on_cpu, optimiser, lambda batch: self._vae.loss(*data.inputs(batch), 0.0)[0])
+        for epoch in range(self.settings.ramp_epochs):
+            weight = (epoch + 1) / self.settings.ramp_epochs
+            _epoch(every, optimiser, lambda batch, weight=weight: self._vae.loss(*data.inputs(batch), weight)[0])  # type: ignore[misc]
+
+    def _train_jointly(self, data: "_Data", rows: Indices) -> None:
+        """Stage 3: a feature and a target count the same."""
+        both = [*self._vae.parameters(), *self._dnn.parameters()]
+        optimiser = torch.optim.Adam(both, self.settings.learning_rate)
+
+        def loss(batch: Tensor) -> Tensor:
+            evidence, latent = self._vae.loss(*data.inputs(batch), 1.0)
+            return evidence + data.values.shape[1] * data.error(self._dnn(latent), batch)
+
+        for _ in range(self.settings.joint_epochs):
+            _epoch(rows, optimiser, loss, self.settings.rows_an_epoch)
+
+    def _train_dnn(self, data: "_Data", rows: Indices, held_out: Indices) -> None:
+        """Stage 4, with early stopping; the step size falls to 0."""
+        with torch.no_grad():
+            latent = self._vae.encode(*data.inputs(torch.arange(len(data.values))))[0]
+        optimiser = torch.optim.AdamW(self._dnn.parameters(), self.settings.learning_rate, weight_decay=1e-3)
+        falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.settings.most_dnn_epochs)
+        tested = torch.from_numpy(held_out)
+        best, best_error, waited = self._dnn.state_dict(), float("inf"), 0
+        for _ in range(self.settings.most_dnn_epochs):
+            _epoch(rows, optimiser, lambda b: data.error(self._dnn(latent[b]), b), self.settings.rows_an_epoch)
+            falling.step()
+            with torch.no_grad():
+                error = float(data.error(self._dnn(latent[tested]), tested))
+            waited = 0 if error < best_error else waited + 1
+            if error < best_error:
+                best, best_error = deepcopy(self._dnn.state_dict()), error
+            if waited >= self.settings.patience:
+                break
+        self._dnn.load_state_dict(best)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """All samples as tensors."""
+
+    values: Tensor
+    measured: Tensor
+    machine: Tensor
+    targets: Tensor
+    known: Tensor
+    """1 where the target was measured."""
+
+    def inputs(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the VAE."""
+        return self.values[rows], self.measured[rows], self.machine[rows]
+
+    def error(self, found: Tensor, rows: Tensor) -> Tensor:
+        """Huber loss summed over the machines that were measured, mean over samples."""
+        each = nn.functional.huber_loss(found, self.targets[rows], reduction="none", delta=0.5)
+        return (self.known[rows] * each).sum(dim=1).mean()
+
+
+def _epoch(
+    rows: Indices, optimiser: torch.optim.Optimizer, loss: Callable[[Tensor], Tensor], most: int | None = None
+) -> None:
+    """One pass over the rows, or over a random part of them."""
+    order = torch.from_numpy(rows)[torch.randperm(len(rows))][:most]
+    for batch in torch.split(order, min(_BATCH, max(1, len(order) // _LEAST_STEPS))):
+        optimiser.zero_grad()
+        loss(batch).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+
+def _held_out(samples: VectorSamples, seed: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Samples of a tenth of the configurations, at least one."""
+    count = len(samples.configurations)
+    chosen = np.random.default_rng(seed).permutation(count)[: max(1, round(_HELD_OUT * count))]
+    return np.isin(samples.row, chosen)

@@ -1,0 +1,234 @@
+"""Kernel times of RAJAPerf from its Caliper profiles (`<Variant>-<tuning>.cali`)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+
+from perf_assets.core.measurements import KernelTiming
+from perf_assets.readers.caliper import Attribute, Row, read_stream
+from perf_assets.readers.files import SourceFile, unreadable
+from perf_assets.readers.metric_names import per_second
+from perf_assets.readers.rajaperf.csv import NO_MEAN, NO_REPETITION, TOO_SHORT
+from perf_assets.readers.rajaperf.threads import threads_of
+
+_KERNEL_DEPTH = 3
+"""Paths are RAJAPerf / group / kernel."""
+_TIME_ALIASES = ("time", "time (inc)", "avg time/rank", "avg time/rank (inc)")
+_TIME_NAMES = ("avg#inclusive#sum#time.duration", "inclusive#sum#time.duration")
+_CALLS = "Calls/rank (avg)"
+_FACTS = ("ProblemSize", "Reps", "Bytes/Rep", "Flops/Rep")
+_NOT_COUNTERS = ("time", "calls", "node order", "blocksize", "feature", "count", "slot")
+
+Facts = tuple[float | None, ...]
+"""Problem size, repetitions, bytes and flops per repetition."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaliperRun:
+    """One `.cali` file of RAJAPerf."""
+
+    timings: list[KernelTiming]
+    metadata: dict[str, str]
+    omp_threads: int | None
+    """Threads OpenMP had, also where the variant did not use them."""
+
+
+@dataclass(slots=True)
+class _Record:
+    """One row of a kernel."""
+
+    seconds: float | None
+    calls: float | None
+    facts: Facts
+    counters: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What all kernels of a file have in common."""
+
+    run: str
+    variant: str
+    tuning: str
+    ranks: int | None
+    threads: int | None
+    passes: int
+    foreign: Counter[Facts]
+
+
+def read_caliper(run: str, source: SourceFile) -> CaliperRun:
+    """Read one file: one variant and one tuning, or all tunings of a variant together."""
+    profile = read_stream(source, _KERNEL_DEPTH)
+    by_kernel: dict[str, list[_Record]] = {}
+    columns: dict[int, _Columns] = {}
+    for row in profile.rows:
+        if row.path[0] == "RAJAPerf":
+            # Rows with the same columns share one tuple of them, so its identity is a cheap key.
+            column = columns.get(id(row.attributes))
+            if column is None:
+                column = columns[id(row.attributes)] = _Columns(row.attributes)
+            by_kernel.setdefault(row.path[-1], []).append(column.record(source, row))
+    if not by_kernel:
+        raise unreadable(source, "holds no kernel of RAJAPerf (no region path RAJAPerf/group/kernel)")
+    metadata = profile.metadata
+    omp_threads = _number_in(metadata.get("omp_max_threads", "")) or None
+    variant = metadata.get("variant", "unknown")
+    shared = _Shared(
+        run,
+        variant,
+        _tuning(metadata),
+        _ranks(metadata),
+        threads_of(variant, omp_threads),
+        _passes_in_command(metadata.get("cmdline", "")),
+        _shared_facts(by_kernel),
+    )
+    timings = [_timing(kernel, records, shared) for kernel, records in by_kernel.items()]
+    return CaliperRun(timings, metadata, omp_threads)
+
+
+class _Columns:
+    """Which column is what, for all rows that have the same columns."""
+
+    def __init__(self, attributes: Sequence[Attribute]) -> None:
+        positions = {attribute.alias: position for position, attribute in enumerate(attributes)}
+        self._time = _time_column(attributes)
+        self._divisor = 1.0 if self._time is None else _per_second(attributes[self._time])
+        self._calls = positions.get(_CALLS)
+        self._facts = [positions.get(name) for name in _FACTS]
+        self._counters = {
+            attribute.alias: position
+            for position, attribute in enumerate(attributes)
+            if position != self._time and _is_counter(attribute)
+        }
+
+    def record(self, source: SourceFile, row: Row) -> _Record:
+        """The numbers of a row."""
+        values = row.values
+        try:
+            return _Record(
+                None if self._time is None else float(values[self._time]) / self._divisor,
+                None if self._calls is None else float(values[self._calls]),
+                tuple([None if position is None else float(values[position]) for position in self._facts]),
+                dict(zip(self._counters, map(float, map(values.__getitem__, self._counters.values())), strict=True)),
+            )
+        except ValueError as error:
+            raise unreadable(source, f"has a bad number for {row.path[-1][:60]!r} ({error})") from None
+
+
+def _time_column(attributes: Sequence[Attribute]) -> int | None:
+    by_alias = {attribute.alias.lower(): position for position, attribute in enumerate(attributes)}
+    by_name = {attribute.name.removesuffix(".ns"): position for position, attribute in enumerate(attributes)}
+    found = [by_alias[alias] for alias in _TIME_ALIASES if alias in by_alias]
+    found += [by_name[name] for name in _TIME_NAMES if name in by_name]
+    return found[0] if found else None
+
+
+def _per_second(attribute: Attribute) -> float:
+    """Units of a time column that make a second.
+
+    The unit attribute counts, even where the name contradicts it; the name only where there is none.
+    """
+    if attribute.unit is not None:
+        return per_second(attribute.unit) or 1.0
+    return 1e9 if attribute.name.endswith(".ns") else 1.0
+
+
+def _is_counter(attribute: Attribute) -> bool:
+    """Whether a column was measured (top-down shares, PAPI counters) rather than is a fact of the kernel."""
+    alias = attribute.alias
+    if attribute.is_nested or attribute.name == alias or alias in _FACTS or alias.endswith("/Rep"):
+        return False
+    lowered = alias.lower()
+    return not any(word in lowered for word in _NOT_COUNTERS)
+
+
+def _shared_facts(by_kernel: Mapping[str, list[_Record]]) -> Counter[Facts]:
+    """How many kernels carry the same facts.
+
+    With more than one pass the later passes of every kernel carry the facts of the last kernel: what stands at
+    many kernels is foreign.
+    """
+    if all(len(records) == 1 for records in by_kernel.values()):
+        return Counter()
+    return Counter(facts for records in by_kernel.values() for facts in {record.facts for record in records})
+
+
+def _timing(kernel: str, records: list[_Record], shared: _Shared) -> KernelTiming:
+    own = records[0] if len(records) == 1 else min(records, key=lambda record: shared.foreign[record.facts])
+    size, reps_given, bytes_per_rep, flops_per_rep = own.facts
+    reps = _whole(reps_given)
+    seconds = _pass_seconds(records, shared.passes)
+    if seconds is not None:
+        seconds = seconds / reps if reps else None
+    reason = _why_invalid(reps, seconds)
+    counters = own.counters
+    if not all(map(isfinite, counters.values())):
+        counters = {name: value for name, value in counters.items() if isfinite(value)}
+    return KernelTiming(
+        run=shared.run,
+        kernel=kernel,
+        variant=shared.variant,
+        tuning=shared.tuning,
+        problem_size=_whole(size) or None,
+        reps=reps,
+        ranks=shared.ranks,
+        threads=shared.threads,
+        seconds_per_rep=seconds if reason is None else None,
+        seconds_per_rep_min=None,
+        seconds_per_rep_max=None,
+        bytes_per_rep=_figure(bytes_per_rep),
+        flops_per_rep=_figure(flops_per_rep),
+        is_valid=reason is None,
+        invalid_reason=reason,
+        counters=counters,
+    )
+
+
+def _pass_seconds(records: list[_Record], passes: int) -> float | None:
+    """Mean time of a pass: all records together, divided by how often the kernel was called."""
+    seconds = calls = 0.0
+    for record in records:
+        if record.seconds is None:
+            return None
+        seconds += record.seconds
+        calls += record.calls or 0.0
+    return seconds / (round(calls) if 1 <= calls < 1e9 else passes)
+
+
+def _why_invalid(reps: int | None, seconds: float | None) -> str | None:
+    if reps == 0:
+        return NO_REPETITION
+    if seconds is None or not isfinite(seconds) or seconds < 0:
+        return NO_MEAN
+    return None if seconds > 0 else TOO_SHORT
+
+
+def _figure(value: float | None) -> float | None:
+    return value if value is not None and 0 <= value < inf else None
+
+
+def _whole(value: float | None) -> int | None:
+    return round(value) if value is not None and 0 <= value < 2**63 else None
+
+
+def _number_in(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _tuning(metadata: Mapping[str, str]) -> str:
+    """Tuning of the file. Only files of the spot channel are of one tuning; others name the last that ran."""
+    is_one_tuning = metadata.get("cali.channel", "spot") == "spot"
+    return metadata.get("tuning", "default") if is_one_tuning else "default"
+
+
+def _ranks(metadata: Mapping[str, str]) -> int | None:
+    """MPI ranks, where there are several: Caliper does not tell one rank from none."""
+    ranks = _number_in(metadata.get("jobsize", ""))
+    return ranks if ranks is not None and ranks > 1 else None
+
+
+def _passes_in_command(command: str) -> int:
+    words = command.strip("[]{}").split(",")
+    return _number_in(dict(pairwise(words)).get("--npasses", "1")) or 1

@@ -1,0 +1,104 @@
+"""Questions to the vector model, and its answers: tables."""
+
+import numpy as np
+import pandas as pd
+from mlflow.models import ModelSignature
+from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.fleet.samples import RUN_COLUMNS
+from perf_assets.features.fleet.vectors import RUN_FEATURES
+from perf_assets.features.vectors import VectorSamples
+from perf_assets.models.vectors.model import LEVEL, Runs, VectorModel
+
+_NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
+_MEASURED = tuple(dict.fromkeys((*RUN_FEATURES, *RUN_COLUMNS)))
+_OPTIONAL = tuple(name for name in _MEASURED if name not in (*_NEEDED, "uses_gpus"))
+SIGNATURE = ModelSignature(
+    inputs=Schema(
+        [
+            ColSpec(DataType.string, "source_machine"),
+            ColSpec(DataType.string, "app"),
+            ColSpec(DataType.long, "ranks"),
+            ColSpec(DataType.long, "threads"),
+            ColSpec(DataType.boolean, "uses_gpus", required=False),
+            ColSpec(DataType.double, "wall_seconds"),
+            *(ColSpec(DataType.double, name, required=False) for name in _OPTIONAL),
+        ]
+    ),
+    outputs=Schema(
+        [
+            ColSpec(DataType.long, "run"),
+            ColSpec(DataType.string, "machine"),
+            ColSpec(DataType.double, "relative_time"),
+            ColSpec(DataType.double, "lower_relative_time"),
+            ColSpec(DataType.double, "upper_relative_time"),
+            ColSpec(DataType.long, "rank"),
+            ColSpec(DataType.double, "order_probability"),
+            ColSpec(DataType.string, "note"),
+        ]
+    ),
+    params=ParamSchema([ParamSpec("relative_to", DataType.string, "")]),
+)
+"""Runs on any machine of the fleet, to one row for each run and machine. `relative_to`: min (fastest), max (slowest) or
+a machine; the model's own reference where it is empty."""
+
+
+def answer(table: pd.DataFrame, model: VectorModel, reference: str | None = None) -> pd.DataFrame:
+    """Of each run (numbered from 0) every machine, fastest first: relative time, interval, rank, and what to know."""
+    missing = [name for name in _NEEDED if name not in table]
+    if missing:
+        raise BadInputError(f"the questions lack the column {missing[0]}")
+    unknown = sorted(set(table["source_machine"].astype(str)) - set(model.trained_machines))
+    if unknown:
+        known = ", ".join(model.trained_machines)
+        raise BadInputError(f"runs on {unknown[0]!r} are not known to this model, only those on {known}")
+    if not ((table["wall_seconds"] > 0) & (table["wall_seconds"] < np.inf)).all():
+        raise BadInputError("wall_seconds must be a number above 0 in every row: it is the time on the source machine")
+    on_gpus = table["uses_gpus"].fillna(True) if "uses_gpus" in table else pd.Series(True, table.index)
+    on_gpus = on_gpus.astype(bool)
+    complete = table.assign(uses_gpus=on_gpus.astype(float))
+    answers = model.answer(
+        Runs(
+            table["source_machine"].astype(str).tolist(),
+            table["app"].astype(str).tolist(),
+            on_gpus.to_numpy(bool),
+            complete.reindex(columns=list(model.feature_names)).to_numpy(float),
+            complete.reindex(columns=list(model.known.counter_names)).to_numpy(float),
+        ),
+        reference,
+    )
+    runs, machines = answers.relative_time.shape
+    note = (
+        f"the application is new: interval ({LEVEL:.0%}) and probability are those of applications that were held out"
+    )
+    notes = np.where(answers.is_known_app, "", note)
+    found = pd.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), machines),
+            "machine": np.tile(np.array(model.machines), runs),
+            "relative_time": answers.relative_time.ravel(),
+            "lower_relative_time": answers.lower.ravel(),
+            "upper_relative_time": answers.upper.ravel(),
+            "rank": answers.places.ravel().astype(int) + 1,
+            "order_probability": np.repeat(answers.probability, machines),
+            "note": np.repeat(notes, machines),
+        }
+    )
+    return found.sort_values(["run", "rank"], ignore_index=True)
+
+
+def example_questions(samples: VectorSamples, count: int = 3) -> pd.DataFrame:
+    """Some runs that are known, for people to copy."""
+    chosen = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
+    part = samples.where(chosen)
+    features = pd.DataFrame(part.features, columns=list(part.feature_names))
+    other = pd.DataFrame(part.counters, columns=list(samples.paired.counter_names))
+    both = features.join(other[[name for name in RUN_COLUMNS if name not in features]])
+    return both.assign(
+        source_machine=np.array(samples.machines)[part.source],
+        app=part.apps[part.row],
+        ranks=both["ranks"].astype(int),
+        threads=both["threads"].astype(int),
+        uses_gpus=both["uses_gpus"] > 0,
+    )[[column.name for column in SIGNATURE.inputs]]

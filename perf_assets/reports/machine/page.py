@@ -1,0 +1,123 @@
+"""The page of one machine as HTML without outside parts: what is registered, how good it is, and what to run next."""
+
+from typing import Any
+
+import pandas as pd
+
+from perf_assets.reports.machine.facts import MachineFacts
+from perf_assets.reports.machine.figures import Shown, curve_chart, weights_chart
+from perf_assets.reports.machine.findings import drift_finding, machine_findings, severity_finding, verdicts_of
+from perf_assets.reports.machine.numbers import (
+    by_view,
+    candidate_tables,
+    digits,
+    distances,
+    method_name,
+    methods_of,
+    over_seeds,
+    own_views,
+    records,
+    times,
+)
+from perf_assets.reports.site import Chart, template
+from perf_assets.reports.xamm.amm_charts import map_chart, vectors_chart
+
+_TEMPLATE = "machine.html.jinja"
+_NEAREST = 6
+_CORRESPONDENCES = 25
+_NO_REASON = "Not there; no reason was given."
+
+
+def machine_page(facts: MachineFacts) -> str:
+    """The page from the tables of a machine; a part that is not there shows its reason."""
+    verdicts = verdicts_of(facts.verdicts)
+    page = template(_TEMPLATE, method=method_name, times=times, digits=digits)
+    return page.render(
+        machine=facts.machine,
+        is_simulated=facts.is_simulated,
+        registered_as=facts.registered_as,
+        address=f"models:/perf-target-{facts.machine}@{facts.alias}",
+        findings=machine_findings(facts),
+        amm=_amm(facts),
+        reference=facts.alignment_source,
+        severity=facts.severity,
+        severity_words="" if facts.severity is None else severity_finding(facts.severity),
+        candidates=candidate_tables(facts.candidates),
+        curve=_scores(facts, Shown.ERROR),
+        coverage=_scores(facts, Shown.COVERAGE),
+        alignment=_alignment(facts),
+        heat_map=_heat_map(facts),
+        next_runs=[(view, records(here.sort_values("rank"))) for view, here in by_view(facts.next_runs)],
+        views_without=_views_without(facts),
+        verdicts=verdicts[::-1],
+        drift=drift_finding(verdicts),
+        why=lambda part: facts.missing.get(part) or _NO_REASON,
+    )
+
+
+def _amm(facts: MachineFacts) -> dict[str, Any] | None:
+    """Distances of each view to its nearest machines, their vectors, and the map of all."""
+    views = own_views(facts.amms, facts.machine)
+    if not views:
+        return None
+    nearest = {view: distances(facts.amms, view, facts.machine).head(_NEAREST) for view in views}
+    neighbours = list(dict.fromkeys(name for found in nearest.values() for name in found.index))
+    groups = pd.Series("other machines", facts.amms.index)
+    groups[neighbours] = f"nearest to {facts.machine}"
+    groups[views] = facts.machine
+    return {
+        "nearest": [(view, list(found.items())) for view, found in nearest.items()],
+        "vectors": vectors_chart(f"{facts.machine}-amm", facts.amms.loc[[*views, *neighbours]], views),
+        "map": map_chart(f"{facts.machine}-amm", facts.amms, groups) if neighbours else None,
+        "components": facts.amms.shape[1],
+    }
+
+
+def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
+    """The figure, and a table per target: methods x numbers of shots."""
+    found = over_seeds(facts.curve, shown.value) if not facts.curve.empty else facts.curve
+    if found.empty:
+        return None
+    middle = shown.middle
+    tables = []
+    for (target, source), here in found.groupby(["target", "source"], sort=False):
+        best = here.groupby("shots")[middle].min().to_dict()
+        rows: dict[str, dict[int, dict[str, Any]]] = {method: {} for method in methods_of(here)}
+        for cell in records(here):
+            cell |= {"middle": cell[middle], "is_best": cell[middle] == best[cell["shots"]]}
+            rows[cell["method"]][cell["shots"]] = cell
+        tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
+    chart = curve_chart(facts.machine, facts.curve, shown)
+    return {"chart": chart, "tables": tables, "seeds": int(found["seeds"].max())}
+
+
+def _alignment(facts: MachineFacts) -> dict[str, Any] | None:
+    if facts.alignment.empty:
+        return None
+    return {
+        "source": facts.alignment_source,
+        "rows": records(facts.alignment.head(_CORRESPONDENCES)),
+        "count": len(facts.alignment),
+        "proposal": facts.catalogue_proposal,
+    }
+
+
+def _heat_map(facts: MachineFacts) -> Chart | None:
+    """The whole map, source counters in the order of the table: most important first."""
+    weights = facts.alignment_weights
+    if weights.empty:
+        return None
+    if not facts.alignment.empty:
+        first = [name for name in facts.alignment["source_counter"] if name in weights.index]
+        weights = weights.reindex([*dict.fromkeys(first), *(name for name in weights.index if name not in set(first))])
+    return weights_chart(facts.machine, facts.alignment_source, weights)
+
+
+def _views_without(facts: MachineFacts) -> dict[str, list[str]]:
+    """Names under which programs see the machine that a table which is there says nothing of."""
+    columns = {"candidates": "seen_as", "curve": "target", "next_runs": "seen_as"}
+    seen = {
+        part: dict.fromkeys(getattr(facts, part)[name]) for part, name in columns.items() if len(getattr(facts, part))
+    }
+    every = dict.fromkeys([*own_views(facts.amms, facts.machine), *(name for names in seen.values() for name in names)])
+    return {part: [str(name) for name in every if name not in seen.get(part, every)] for part in columns}

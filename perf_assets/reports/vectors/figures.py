@@ -1,0 +1,166 @@
+"""Pictures of relative-performance vectors in the style of Nichols et al.'s Figures 2 to 5, and of a growing fleet."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from perf_assets.reports.style import Target, colours, written
+from perf_assets.reports.vectors.numbers import (
+    EVERY,
+    GROWTH_NAMES,
+    NAMES,
+    PROTOCOLS,
+    drawn_entries,
+    grown,
+    means_by_application,
+    method_names,
+    roc_curves,
+)
+
+
+def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
+    """Figure 2: every entry of the held-out vectors; a row per protocol, a column per method."""
+    drawn = drawn_entries(entries)
+    methods, protocols = method_names(drawn), list(dict.fromkeys(drawn["protocol"]))
+    figure = Figure(figsize=(3.5 * len(methods), 3.4 * len(protocols)), layout="constrained")
+    grid = figure.subplots(len(protocols), len(methods), squeeze=False, sharex=True, sharey=True)
+    machines = sorted(entries["target_machine"].unique())
+    colour = colours(machines)
+    for line, protocol in zip(grid, protocols, strict=True):
+        for axes, method in zip(line, methods, strict=True):
+            here = entries[(entries["protocol"] == protocol) & (entries["method"] == method)]
+            error = ((here["predicted_relative_time"] - here["relative_time"]) ** 2).sum()
+            spread = ((here["relative_time"] - here["relative_time"].mean()) ** 2).sum()
+            shown = drawn[(drawn["protocol"] == protocol) & (drawn["method"] == method)]
+            axes.scatter(
+                shown["relative_time"],
+                shown["predicted_relative_time"],
+                5,
+                color=[colour[name] for name in shown["target_machine"]],
+                alpha=0.5,
+                linewidths=0,
+            )
+            axes.axline((0.5, 0.5), slope=1, color="#333333", linewidth=1)
+            low, high = (float(end) for end in here["relative_time"].quantile([0.002, 0.998]))
+            axes.set(xlim=(0.9 * low, 1.05 * high), ylim=(0.9 * low, 1.05 * high))
+            axes.set_title(f"{NAMES.get(method, method)}: R² {1 - error / spread:.2f}", size=10)
+            _plain(axes)
+        line[0].set_ylabel(f"predicted, {PROTOCOLS[protocol]}", size=9)
+    figure.supxlabel("true time, relative to the reference", size=9)
+    for name in machines:
+        grid[0][0].scatter([], [], 20, color=colour[name], label=name)
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
+    return written(figure, target)
+
+
+def majority_roc(rows: pd.DataFrame, target: Target) -> Figure:
+    """Figure 3: does the majority order hold? A panel per protocol, a curve per method, all seeds together."""
+    figure, panels = _panels(rows, 3.9)
+    curves, colour = roc_curves(rows), colours(method_names(rows))
+    for axes, protocol in panels:
+        for method, curve in curves[curves["protocol"] == protocol].groupby("method", sort=False):
+            name = str(method)
+            misses, hits = curve["false_positive_ratio"].to_numpy(float), curve["true_positive_ratio"].to_numpy(float)
+            area = float(np.trapezoid(hits, misses))
+            axes.plot(misses, hits, color=colour[name], label=f"{NAMES.get(name, name)}: AUC {area:.2f}")
+        axes.plot([0, 1], [0, 1], "--", color="#999999", linewidth=1)
+        axes.legend(frameon=False, fontsize=8, loc="lower right")
+        axes.set_xlabel("said to hold where it does not", size=9)
+    panels[0][0].set_ylabel("said to hold where it does", size=9)
+    return written(figure, target)
+
+
+def errors_by_application(rows: pd.DataFrame, target: Target) -> Figure:
+    """Figure 4: mean absolute error of the vectors of each application, a bar per method."""
+    return _bars_by_application(rows, "absolute_error", "mean absolute error of relative times", target)
+
+
+def orders_by_application(rows: pd.DataFrame, target: Target) -> Figure:
+    """Figure 5: share of samples whose machines are all in the right order, beside the majority order."""
+    return _bars_by_application(rows, "is_same_order", "machines all in the right order", target, is_share=True)
+
+
+def growth(rows: pd.DataFrame, target: Target) -> Figure:
+    """Leave one machine out: error over the number of shots, median over machines and seeds; points are machines."""
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    found = grown(rows)
+    methods = [name for name in GROWTH_NAMES if (found["method"] == name).any()]
+    for method, colour in colours(methods).items():
+        here = found[found["method"] == method]
+        medians = here.groupby("shots")["median_mape_ratio"].first()
+        axes.plot(range(len(medians)), 100 * medians.to_numpy(), "o-", color=colour, label=GROWTH_NAMES[method])
+        places = {shots: place for place, shots in enumerate(medians.index)}
+        axes.scatter([places[s] for s in here["shots"]], 100 * here["mape_ratio"], 10, color=colour, alpha=0.35)
+        axes.set_xticks(range(len(medians)), [str(shots) for shots in medians.index])
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("runs on the new machine (shots)")
+    axes.set_ylabel("MAPE of its relative time")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    _plain(axes)
+    return written(figure, target)
+
+
+def draw_all(rows: pd.DataFrame, entries: pd.DataFrame, folder: Path) -> list[Path]:
+    """All pictures of an evaluation, as PNG files in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name, draw in (
+        ("vector_predicted_against_true", partial(predicted_against_true, entries)),
+        ("vector_majority_roc", partial(majority_roc, rows)),
+        ("vector_errors_by_application", partial(errors_by_application, rows)),
+        ("vector_orders_by_application", partial(orders_by_application, rows)),
+    ):
+        path = folder / f"{name}.png"
+        draw(path)
+        drawn.append(path)
+    return drawn
+
+
+def _bars_by_application(
+    rows: pd.DataFrame, column: str, title: str, target: Target, *, is_share: bool = False
+) -> Figure:
+    figure, panels = _panels(rows, 3.8, width=max(5.0, 0.9 * rows["app"].nunique() + 1.5))
+    methods, found = method_names(rows), means_by_application(rows, column)
+    width = 0.84 / len(methods)
+    for axes, protocol in panels:
+        means = found[found["protocol"] == protocol].pivot(index="app", columns="method", values=column)
+        means = means.loc[[*(app for app in means.index if app != EVERY), EVERY]]
+        for number, (method, colour) in enumerate(colours(methods).items()):
+            places = np.arange(len(means)) + (number - (len(methods) - 1) / 2) * width
+            axes.bar(places, means[method].to_numpy(), width, color=colour, label=NAMES.get(method, method))
+        axes.set_xticks(range(len(means)), [str(app) for app in means.index], rotation=30, ha="right", size=8)
+        axes.axvline(len(means) - 1.5, color="#bbbbbb", linewidth=1)
+        if is_share:
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+        _plain(axes)
+    panels[0][0].set_ylabel(title, size=9)
+    handles = panels[0][0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=3 * len(panels), frameon=False, fontsize=8)
+    return written(figure, target)
+
+
+def _panels(rows: pd.DataFrame, height: float, width: float = 4.2) -> tuple[Figure, list[tuple[Axes, str]]]:
+    protocols = list(dict.fromkeys(rows["protocol"]))
+    figure = Figure(figsize=(width * len(protocols), height), layout="constrained")
+    grid: Sequence[Axes] = figure.subplots(1, len(protocols), squeeze=False)[0]
+    found = []
+    for axes, protocol in zip(grid, protocols, strict=True):
+        axes.set_title(PROTOCOLS[protocol], size=10)
+        found.append((axes, protocol))
+    return figure, found
+
+
+def _plain(axes: Axes) -> None:
+    axes.grid(color="#e5e5e5", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,131 @@
+"""The page of relative-performance vectors: how good they are, and how the fleet grows."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+
+from perf_assets.reports.scores import error, origin, percent
+from perf_assets.reports.site import Chart, Part, chart, results_page
+from perf_assets.reports.vectors import figures as vector_figures
+from perf_assets.reports.vectors.numbers import (
+    EVERY,
+    GROWTH_NAMES,
+    NAMES,
+    PROTOCOLS,
+    drawn_entries,
+    grown,
+    means_by_application,
+    roc_curves,
+)
+
+_TITLE = "Relative-performance vectors"
+_LEAD = "From the counters of one run on any machine, its times on all machines, relative to a reference."
+_SHOWN = {
+    "r2": "R²",
+    "r2_per_machine": "R² per machine",
+    "mae_ratio": "mean absolute error",
+    "mape_ratio": "MAPE",
+    "same_order_ratio": "same order",
+    "top1_ratio": "fastest found",
+    "regret_ratio": "regret",
+    "auc_ratio": "AUC",
+}
+
+
+def vector_page(scores: pd.DataFrame, parts: Sequence[Part]) -> str:
+    """The page; the rows of `eval_vector__scores` say which data it is from."""
+    return results_page(_TITLE, origin(scores), _LEAD, parts)
+
+
+def score_parts(rows: pd.DataFrame, entries: pd.DataFrame, means: pd.DataFrame) -> list[Part]:
+    """From held-out samples, their entries, and scores by protocol and method."""
+    tables = {
+        f"Scores, {PROTOCOLS[str(protocol)]}": here[["method", *_SHOWN]].rename(columns=_SHOWN)
+        for protocol, here in means.assign(method=means["method"].map(_name)).groupby("protocol", sort=False)
+    }
+    return [
+        Part(
+            "Order of machines",
+            "Share of samples whose machines are all in the right order; the majority order is the same for all.",
+            [orders_chart(rows)],
+            tables,
+        ),
+        Part("Errors of relative times", "", [_errors(rows), _entries(entries)]),
+        Part("Does the majority order hold?", "A curve per method, all seeds together.", [_roc(rows)]),
+    ]
+
+
+def growth_part(rows: pd.DataFrame) -> Part:
+    """From the rows of `eval_vector__growth`."""
+    found = grown(rows)
+    most = found[found["shots"] == found["shots"].max()].groupby("method", sort=False)["median_mape_ratio"].first()
+    said = "; ".join(f"{GROWTH_NAMES[str(method)]} {error(value)}" for method, value in most.items())
+    drawn = chart(
+        "vectors-growth",
+        "MAPE of the relative time of a new machine over its runs: medians, and a point for each machine and seed.",
+        f"Error over the number of runs on the new machine, a line per method. With the most runs: {said}.",
+        partial(vector_figures.growth, rows),
+        found,
+    )
+    return Part("A machine joins the fleet", "Every machine in turn is left out and joins with a few runs.", [drawn])
+
+
+def orders_chart(rows: pd.DataFrame) -> Chart:
+    """Shares of samples in the right order."""
+    numbers = means_by_application(rows, "is_same_order").rename(columns={"is_same_order": "same_order_ratio"})
+    return chart(
+        "vectors-orders-by-application",
+        "Machines all in the right order, by application.",
+        f"Bars by application and method. Over {_over_all(numbers, 'same_order_ratio')}.",
+        partial(vector_figures.orders_by_application, rows),
+        numbers,
+    )
+
+
+def _errors(rows: pd.DataFrame) -> Chart:
+    numbers = means_by_application(rows, "absolute_error")
+    return chart(
+        "vectors-errors-by-application",
+        "Mean absolute error of relative times, by application.",
+        f"Bars by application and method. Over {_over_all(numbers, 'absolute_error')}.",
+        partial(vector_figures.errors_by_application, rows),
+        numbers,
+    )
+
+
+def _entries(entries: pd.DataFrame) -> Chart:
+    return chart(
+        "vectors-predicted-against-true",
+        "Predicted against true relative times of held-out samples.",
+        "A row of panels for what was held out, a panel per method, a point per sample and machine.",
+        partial(vector_figures.predicted_against_true, entries),
+        drawn_entries(entries),
+    )
+
+
+def _roc(rows: pd.DataFrame) -> Chart:
+    numbers = roc_curves(rows)
+    names = ", ".join(_name(method) for method in dict.fromkeys(numbers["method"]))
+    return chart(
+        "vectors-majority-roc",
+        "How well each method tells samples where the majority order holds.",
+        f"ROC curves of {names or 'no method'}; the dashed line is chance.",
+        partial(vector_figures.majority_roc, rows),
+        numbers,
+    )
+
+
+def _over_all(numbers: pd.DataFrame, column: str) -> str:
+    every = numbers[numbers["app"] == EVERY]
+    return f"{EVERY}: " + "; ".join(
+        f"{PROTOCOLS[str(protocol)]}, "
+        + ", ".join(
+            f"{_name(method)} {percent(value)}" for method, value in zip(here["method"], here[column], strict=True)
+        )
+        for protocol, here in every.groupby("protocol", sort=False)
+    )
+
+
+def _name(method: object) -> str:
+    return NAMES.get(str(method), str(method))

@@ -1,0 +1,194 @@
+"""What the scores say in words, and beside the paper's figures. Who wins is read from the table, never typed."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from perf_assets.reports.names import PROTOCOLS, describe, full_name
+from perf_assets.reports.scores import (
+    ALL,
+    Change,
+    Place,
+    arrow,
+    change,
+    hardest_fold,
+    over_seeds,
+    percent,
+    ranking,
+    scenarios,
+)
+
+INPUTS, EMBEDDINGS, OPTIONS, MACHINES = "raw_vs_embedding_vs_amm", "embeddings", "amm_options", "machine_descriptions"
+_WORDS = {"better": "beats", "worse": "does not beat", "no clear difference": "is not clearly different from"}
+
+_CARRIES = 0.4
+"""Share of the sum over folds from which on one of them carries the mean."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure of the paper, and where its like is found in our table."""
+
+    what: str
+    paper: float
+    """Change of MAPE: -0.5 is half the error."""
+    place: Place
+    method: str
+    baseline: str
+    is_unclear: bool = False
+    """Whether the quotation leaves open what it is relative to."""
+
+
+def _claim(what: str, paper: float, place: tuple[str, str], method: str, baseline: str, **more: bool) -> Claim:
+    experiment, scenario = place
+    names = [name if name == "best" else f"{name}_xgboost" for name in (method, baseline)]
+    return Claim(what, paper, Place(experiment, "loao", scenario), names[0], names[1], **more)
+
+
+CLAIMS = (
+    _claim("embedding + AMM against raw", -0.4964, (INPUTS, "CPU->CPU"), "embedding_amm", "raw"),
+    _claim("embedding + AMM against raw", -0.9907, (INPUTS, "CPU->GPU"), "embedding_amm", "raw"),
+    _claim("our best (blend, XGBoost in it) against raw", -0.4964, (MACHINES, "CPU->CPU"), "best", "raw"),
+    _claim("our best (blend, XGBoost in it) against raw", -0.9907, (MACHINES, "CPU->GPU"), "best", "raw"),
+    _claim("attention embedding alone against raw", -0.203, (EMBEDDINGS, ALL), "embedding", "raw"),
+    _claim("VAE embedding alone against raw", -0.0331, (EMBEDDINGS, ALL), "embedding_vae", "raw"),
+    _claim("AMM added to the embedding", -0.032, (INPUTS, "CPU->CPU"), "embedding_amm", "embedding"),
+    _claim("AMM added to the embedding", -0.224, (INPUTS, "CPU->GPU"), "embedding_amm", "embedding"),
+    _claim("AMM added to the embedding", -0.368, (INPUTS, "GPU->CPU"), "embedding_amm", "embedding"),
+    *(
+        _claim(f"AMM option {name} against {against}", paper, (OPTIONS, ALL), method, baseline, is_unclear=True)
+        for name, paper, method in (
+            ("L2", -0.255, "embedding_amm_l2"),
+            ("variance", -0.1046, "embedding_amm_variance"),
+        )
+        for against, baseline in (("mean", "embedding_amm"), ("no AMM", "embedding"))
+    ),
+)
+"""As quoted in the project's issue; the order of the three scenarios of the AMM's gain is our reading."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A claim with what our table has for it."""
+
+    claim: Claim
+    ours: Change
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether our error falls at least as much."""
+        return self.ours.relative <= self.claim.paper
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement, and the figures behind it."""
+
+    headline: str
+    detail: str
+
+
+def beside_the_paper(scores: pd.DataFrame) -> list[Comparison]:
+    """All claims that the table has figures for."""
+    found = [(claim, change(scores, claim.place, claim.method, claim.baseline)) for claim in CLAIMS]
+    return [Comparison(claim, ours) for claim, ours in found if ours is not None]
+
+
+def findings(scores: pd.DataFrame) -> list[Finding]:
+    """Everything worth saying, the paper's questions first."""
+    raw, spec = "raw_xgboost", "spec_xgboost"
+    asked = [
+        (EMBEDDINGS, "loao", "embedding_xgboost", raw),
+        (INPUTS, "loao", "embedding_amm_xgboost", raw),
+        (INPUTS, "loao", "embedding_amm_xgboost", "embedding_xgboost"),
+        (MACHINES, "lomo", "raw_amm_xgboost", spec),
+        (MACHINES, "lomo", "raw_amm_fleet_max_xgboost", spec),
+        (MACHINES, "lomo", "embedding_amm_xgboost", spec),
+        (MACHINES, "lomo", "raw_relative_amm_xgboost", spec),
+        (MACHINES, "lomo", "anchored_xgboost", spec),
+        (MACHINES, "lomo", "mixture", spec),
+        (MACHINES, "lomo", "best", spec),
+    ]
+    said = [versus(scores, *question) for question in asked]
+    for experiment, protocol in ((EMBEDDINGS, "loao"), (OPTIONS, "loao"), (MACHINES, "loao"), (MACHINES, "lomo")):
+        said.append(winners(scores, experiment, protocol))
+    said += [hardest(scores, protocol) for protocol in PROTOCOLS]
+    said.append(few_seeds(scores))
+    return [finding for finding in said if finding is not None]
+
+
+def versus(scores: pd.DataFrame, experiment: str, protocol: str, method: str, baseline: str) -> Finding | None:
+    """A method against a baseline, over all pairs and in each scenario."""
+    over_all = change(scores, Place(experiment, protocol, ALL), method, baseline)
+    if over_all is None:
+        return None
+    by_verdict: dict[str, list[str]] = {}
+    for scenario in scenarios(scores):
+        here = change(scores, Place(experiment, protocol, scenario), method, baseline)
+        if here is not None:
+            by_verdict.setdefault(here.verdict, []).append(f"{arrow(scenario)} ({percent(here.relative, signed=True)})")
+    disagree = over_all.verdict != "no clear difference" and (over_all.relative < 0) != (over_all.of_medians < 0)
+    but = " in the mean over folds, but in the median it is the other way round" if disagree else ""
+    headline = (
+        f"{_capital(PROTOCOLS[protocol])}: {describe(method)} {_WORDS[over_all.verdict]} {describe(baseline)} over all "
+        f"pairs{but} ({percent(over_all.mape)} against {percent(over_all.baseline_mape)}, "
+        f"{percent(over_all.relative, signed=True)}; medians over folds {percent(over_all.of_medians, signed=True)}"
+        f"{'; one seed' if over_all.seeds == 1 else ''})."
+    )
+    parts = [f"{verdict}: {', '.join(places)}" for verdict, places in by_verdict.items()]
+    return Finding(headline, _capital("; ".join(parts)) + ".")
+
+
+def winners(scores: pd.DataFrame, experiment: str, protocol: str) -> Finding | None:
+    """The best method over all pairs and in each scenario, and where `best` stands."""
+    ranked = ranking(scores, Place(experiment, protocol, ALL))
+    if not ranked:
+        return None
+    method, mape = ranked[0]
+    topic = f"{_capital(PROTOCOLS[protocol])}, {experiment.replace('_', ' ')}"
+    headline = f"{topic}: smallest error over all pairs by {full_name(method)} ({percent(mape)})."
+    details = []
+    for scenario in scenarios(scores):
+        here = ranking(scores, Place(experiment, protocol, scenario))
+        if here:
+            details.append(f"{arrow(scenario)}: {describe(here[0][0])} ({percent(here[0][1])})")
+    text = "; ".join(details) + "."
+    position = [name for name, _ in ranked].index("best") + 1 if "best" in dict(ranked) else None
+    if position is not None:
+        text += f" What would be registered (best) is number {position} of {len(ranked)} over all pairs."
+    return Finding(headline, text)
+
+
+def hardest(scores: pd.DataFrame, protocol: str) -> Finding | None:
+    """Whether one held-out fold carries the mean of the winner."""
+    place = Place(MACHINES, protocol, ALL)
+    ranked = ranking(scores, place)
+    found = hardest_fold(scores, place, ranked[0][0]) if ranked else None
+    if found is None:
+        return None
+    name, share = found
+    folds = scores.loc[scores["protocol"] == protocol, "held_out"].nunique()
+    return Finding(
+        f"{_capital(PROTOCOLS[protocol])}: {name} is the hardest to predict; it has {share:.0%} of the sum of the "
+        f"errors over {folds} folds, of the best method.",
+        "A mean over folds says little where one fold carries it: read the medians and the table by fold as well."
+        if share > _CARRIES
+        else "No single fold carries the mean.",
+    )
+
+
+def few_seeds(scores: pd.DataFrame) -> Finding | None:
+    """Methods whose spread is not known."""
+    seeds = over_seeds(scores).groupby("method", sort=False)["seeds"].max()
+    fewer = seeds[seeds < seeds.max()]
+    if fewer.empty:
+        return None
+    listed = ", ".join(f"{describe(str(name))} ({count})" for name, count in fewer.items())
+    return Finding(
+        f"Fewer seeds than the {seeds.max()} of the others: {listed}.",
+        "They take long; with one seed the spread is not known.",
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,153 @@
+"""Reader of the Standard Workload Format: a job a line, 18 numbers, -1 for unknown, comments after a semicolon."""
+
+import gzip
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perf_assets.core.errors import UnreadableFileError
+from perf_assets.scheduling.kernels.compiled import Floats, Mask
+from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS
+from perf_assets.scheduling.traces.trace import Trace
+
+FIELDS = 18
+_JOB, _SUBMIT, _RUN, _PROCESSORS, _ASKED_PROCESSORS, _ASKED_SECONDS, _USER, _APPLICATION = 0, 1, 3, 4, 7, 8, 11, 13
+_MOST_BYTES = 2_000_000_000
+_MOST_GROWTH = 50
+"""How much larger than its compressed form a trace may be: text of numbers shrinks to a tenth at best."""
+_FREE_BYTES = 2**20
+_MOST_LINE_BYTES = 2**16
+_MOST_BAD = 0.5
+"""Share of bad lines above which the file is no trace."""
+
+
+@dataclass
+class _BadLines:
+    """Lines that are not jobs."""
+
+    count: int = 0
+    first: int = 0
+    """Its number, from 1 on."""
+
+
+def read_swf(path: Path) -> Trace:
+    """The jobs of a trace, plain or compressed by gzip. What cannot be scheduled is counted and left out."""
+    values = array("d")
+    bad = _BadLines()
+    header: dict[str, str] = {}
+    for number, line in enumerate(_lines(path), 1):
+        stripped = line.strip()
+        if stripped.startswith(";"):
+            name, found, value = stripped.lstrip("; \t").partition(":")
+            if found:
+                header.setdefault(name.strip(), value.strip())
+        elif stripped:
+            row = _numbers(stripped)
+            if row is None:
+                bad.count, bad.first = bad.count + 1, bad.first or number
+            else:
+                values.extend(row)
+    count = len(values) // FIELDS
+    if not count or bad.count > _MOST_BAD * (count + bad.count):
+        raise UnreadableFileError(_no_trace(path, count, bad))
+    return _trace(path, np.array(values).reshape(count, FIELDS), bad, header)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Decoded as Latin-1: comments hold names in any encoding. A small file that unpacks to a huge one is refused."""
+    try:
+        with path.open("rb") as file:
+            is_compressed = file.read(2) == b"\x1f\x8b"
+        allowed = min(_MOST_BYTES, _MOST_GROWTH * path.stat().st_size + _FREE_BYTES) if is_compressed else _MOST_BYTES
+        with gzip.open(path) if is_compressed else path.open("rb") as file:
+            while line := file.readline(_MOST_LINE_BYTES):
+                allowed -= len(line)
+                if allowed < 0:
+                    raise UnreadableFileError(f"{path} unpacks to more than a trace of its size: cut it into parts")
+                if len(line) == _MOST_LINE_BYTES:
+                    raise UnreadableFileError(f"{path} has a line that is too long for a trace")
+                yield line.decode("latin-1")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadableFileError(f"{path} is a damaged gzip file ({error})") from None
+
+
+def _numbers(line: str) -> list[float] | None:
+    """The 18 numbers of a line; None where it has not just these."""
+    words = line.split()
+    if len(words) != FIELDS:
+        return None
+    try:
+        row = [float(word) for word in words]
+    except ValueError:
+        return None
+    return row if np.isfinite(row).all() else None
+
+
+def _no_trace(path: Path, good: int, bad: _BadLines) -> str:
+    if not good and not bad.count:
+        return f"{path} holds no job: a trace in Standard Workload Format has a line of {FIELDS} numbers for each"
+    return (
+        f"{path} is no trace in Standard Workload Format: {bad.count} of {good + bad.count} lines are not {FIELDS} "
+        f"numbers, the first of them line {bad.first}"
+    )
+
+
+def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str]) -> Trace:
+    skipped: Counter[str] = Counter()
+    if bad.count:
+        skipped[f"lines that are not {FIELDS} numbers (first: line {bad.first})"] = bad.count
+    nodes = np.where(rows[:, _PROCESSORS] > 0, rows[:, _PROCESSORS], rows[:, _ASKED_PROCESSORS])
+    keep = np.ones(len(rows), bool)
+    for reason, wrong in (
+        ("jobs with a negative submission time", rows[:, _SUBMIT] < 0),
+        ("jobs with a negative or unknown run time", rows[:, _RUN] < 0),
+        ("jobs without nodes", nodes < 1),
+    ):
+        skipped[reason] = int((wrong & keep).sum())
+        keep &= ~wrong
+    rows, nodes = rows[keep], nodes[keep]
+    if not len(rows):
+        raise UnreadableFileError(f"{path} holds no job that can be scheduled: {_listed(skipped)}")
+    order = np.argsort(rows[:, _SUBMIT], kind="stable")
+    rows, nodes = rows[order], nodes[order]
+    asked = rows[:, _ASKED_SECONDS]
+    return Trace(
+        path.name,
+        rows[:, _JOB].astype(np.int64),
+        rows[:, _SUBMIT] - rows[0, _SUBMIT],
+        np.maximum(rows[:, _RUN], LEAST_SECONDS),
+        nodes.astype(np.int64),
+        np.where(asked > 0, asked, np.nan),
+        rows[:, _USER].astype(np.int64),
+        rows[:, _APPLICATION].astype(np.int64),
+        _most_nodes(header),
+        {reason: count for reason, count in skipped.items() if count},
+        _notes(rows[:, _RUN] < LEAST_SECONDS, order),
+    )
+
+
+def _notes(is_short: Mask, order: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> tuple[str, ...]:
+    notes = []
+    if is_short.any():
+        notes.append(f"{int(is_short.sum())} jobs of less than a second are taken as one second long")
+    if (np.diff(order) < 0).any():
+        notes.append("jobs were not in the order of submission and have been sorted")
+    return tuple(notes)
+
+
+def _most_nodes(header: dict[str, str]) -> int | None:
+    """Sizes of jobs are counted in processors: of these there are as many as the header says."""
+    for name in ("MaxProcs", "MaxNodes"):
+        words = header.get(name, "").split()
+        if words and words[0].isdigit() and int(words[0]) > 0:
+            return int(words[0])
+    return None
+
+
+def _listed(skipped: "Counter[str]") -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count)

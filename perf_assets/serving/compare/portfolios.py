@@ -1,0 +1,207 @@
+"""Machines beside each other for a portfolio: means over configurations and applications, costs, places."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perf_assets.core.comparison import (
+    WORK_NODE_HOURS,
+    ComparedApplication,
+    ComparedMachine,
+    Comparison,
+    Estimate,
+    Evidence,
+    Measure,
+    Ranked,
+    ranked,
+    total,
+    typical,
+)
+from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.serving.compare.estimates import Answers, Teller, Told
+from perf_assets.serving.compare.workloads import Configuration, Portfolio
+from perf_assets.serving.predictor import FEW_SHOTS, Predictor
+
+_WATTS_A_KILOWATT = 1000.0
+_RankedBy = Mapping[Measure, Mapping[str, Ranked]]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of a node of each machine; empty where they were not given."""
+
+    prices: Mapping[str, float]
+    """Of a node-hour, in any one currency."""
+    watts: Mapping[str, float]
+    """Power that a node draws."""
+
+    def check(self, machines: Sequence[str]) -> None:
+        """Each must be given for all machines, or for none."""
+        for name, given in (("price", self.prices), ("power", self.watts)):
+            for machine, value in given.items():
+                if machine not in machines:
+                    raise BadInputError(f"--{name} {machine}: is none of the machines that are compared")
+                if not (math.isfinite(value) and value > 0):
+                    raise BadInputError(f"--{name} {machine}={value:g}: must be above 0")
+            missing = [machine for machine in machines if machine not in given]
+            if given and missing:
+                raise BadInputError(f"--{name} is missing for {', '.join(missing)}: give it for all machines or none")
+
+
+class Comparer:
+    """Compares machines for one portfolio."""
+
+    def __init__(self, predictor: Predictor, portfolio: Portfolio, baseline: str | None) -> None:
+        self._predictor = predictor
+        self._portfolio = portfolio
+        self._asked_baseline = baseline
+
+    def compare(self, machines: Sequence[str], costs: Costs, *, with_measured: bool) -> Comparison:
+        """All machines over the configurations that each of them has an answer for."""
+        repeated = [machine for machine, count in Counter(machines).items() if count > 1]
+        if repeated or not machines:
+            raise BadInputError(f"{repeated[0]} is named twice" if repeated else "name the machines to compare")
+        costs.check(machines)
+        baseline = self._baseline(machines)
+        teller = Teller(self._predictor, self._portfolio, baseline)
+        every = teller.configurations
+        answers = {machine: teller.answers(machine, with_measured=with_measured) for machine in machines}
+        shared = [key for key in every if all(key in found.by_configuration for found in answers.values())]
+        self._check_shared(shared, answers)
+        applications = {
+            machine: [self._application(machine, baseline, app, shared, found) for app in self._portfolio.weights]
+            for machine, found in answers.items()
+        }
+        measures = _measures(applications, costs)
+        by: Measure = "price" if costs.prices else "energy_kwh" if costs.watts else "relative_time"
+        compared = [self._machine(machine, by, measures, shared, answers[machine]) for machine in machines]
+        compared.sort(key=lambda one: measures[by][one.machine].value)
+        notes = [
+            f"{len(every) - len(shared)} of {len(every)} configurations are left out: {found.left_out}"
+            for found in answers.values()
+            if found.left_out
+        ]
+        return Comparison(
+            baseline,
+            by,
+            tuple(compared),
+            tuple(application for one in compared for application in applications[one.machine]),
+            tuple(notes),
+        )
+
+    def _baseline(self, machines: Sequence[str]) -> str:
+        if self._asked_baseline is not None:
+            if self._asked_baseline not in self._predictor.lake.machines():
+                raise UnknownError(f"machine {self._asked_baseline!r} is not known: nothing of it has landed")
+            return self._asked_baseline
+        champions = [self._predictor.models.target(machine) for machine in machines]
+        return self._portfolio.usual_baseline([found.reference for found in champions if found is not None])
+
+    def _check_shared(self, shared: Sequence[Configuration], answers: Mapping[str, Answers]) -> None:
+        for app in self._portfolio.weights:
+            if not any(key[0] == app for key in shared):
+                reasons = [found.left_out for found in answers.values() if found.left_out]
+                raise UnknownError(f"no configuration of {app} is known on all machines: {reasons[0]}")
+
+    def _application(
+        self, machine: str, baseline: str, app: str, shared: Sequence[Configuration], answers: Answers
+    ) -> ComparedApplication:
+        portfolio = self._portfolio
+        keys = [key for key in shared if key[0] == app]
+        told = [answers.by_configuration[key] for key in keys]
+        to_time = [1 / portfolio.runs[baseline][key].seconds for key in keys]
+        to_node_time = [
+            factor * portfolio.nodes(machine, key) / portfolio.nodes(baseline, key)
+            for factor, key in zip(to_time, keys, strict=True)
+        ]
+        weight = portfolio.weights[app]
+        return ComparedApplication(
+            machine,
+            app,
+            weight,
+            _evidence(told),
+            _typical(told, [1.0] * len(told)),
+            _typical(told, to_time),
+            _typical(told, to_node_time).times(weight * WORK_NODE_HOURS),
+        )
+
+    def _machine(
+        self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: Answers
+    ) -> ComparedMachine:
+        told = [answers.by_configuration[key] for key in shared]
+        evidence = _evidence(told)
+        return ComparedMachine(
+            measures[by][machine].place,
+            machine,
+            measures["relative_time"][machine],
+            measures["node_hours"][machine],
+            measures["energy_kwh"][machine] if "energy_kwh" in measures else None,
+            measures["price"][machine] if "price" in measures else None,
+            evidence,
+            machine in self._portfolio.simulated,
+            (
+                *self._placement_warnings(machine, shared),
+                *(self._champion_warnings(machine) if evidence.champion else ()),
+                *_warnings(told),
+            ),
+        )
+
+    def _champion_warnings(self, machine: str) -> list[str]:
+        shots = self._predictor.models.champion(machine).shots
+        few = f"its champion was made of {shots} runs of {machine}: its intervals may be too narrow"
+        return [few] if shots < FEW_SHOTS else []
+
+    def _placement_warnings(self, machine: str, shared: Sequence[Configuration]) -> list[str]:
+        sheet = self._portfolio.sheets.get(machine)
+        if sheet is None:
+            return [f"{machine} has no data sheet: nodes are those that other machines needed"]
+        ran = self._portfolio.runs.get(machine, {})
+        never = [
+            key for key in shared if key not in ran and not sheet.holds(key[3], self._portfolio.nodes(machine, key))
+        ]
+        said = (
+            f"{len(never)} of {len(shared)} configurations do not fit there by its data sheet: predicted as if they did"
+        )
+        return [said] if never else []
+
+
+def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: Costs) -> _RankedBy:
+    """Of the whole portfolio, those that are known."""
+    time = {
+        machine: total([one.relative_time.times(one.weight_ratio) for one in found])
+        for machine, found in applications.items()
+    }
+    node_hours = {machine: total([one.node_hours for one in found]) for machine, found in applications.items()}
+    measures: dict[Measure, Mapping[str, Ranked]] = {"relative_time": ranked(time), "node_hours": ranked(node_hours)}
+    kilowatts = {machine: watts / _WATTS_A_KILOWATT for machine, watts in costs.watts.items()}
+    of_a_node_hour: dict[Measure, Mapping[str, float]] = {"energy_kwh": kilowatts, "price": costs.prices}
+    for name, factors in of_a_node_hour.items():
+        if factors:
+            measures[name] = ranked({machine: one.times(factors[machine]) for machine, one in node_hours.items()})
+    return measures
+
+
+def _typical(told: Sequence[Told], factors: Sequence[float]) -> Estimate:
+    """Mean of the times, each in its own unit."""
+    scaled = [(one.origin, one.seconds.times(factor)) for one, factor in zip(told, factors, strict=True)]
+    return typical(
+        [one for origin, one in scaled if origin != "measured"], [one for origin, one in scaled if origin == "measured"]
+    )
+
+
+def _evidence(told: Sequence[Told]) -> Evidence:
+    counts = Counter(one.origin for one in told)
+    return Evidence(counts["measured"], counts["champion"], counts["prior"])
+
+
+def _warnings(told: Sequence[Told]) -> list[str]:
+    """Each kind once, in the words of the first, with the number of configurations that have it."""
+    kinds: dict[str, list[str]] = {}
+    for one in told:
+        for warning in one.warnings:
+            kinds.setdefault(warning.split(": ")[0], []).append(warning)
+    return [
+        f"{'for example ' if len(set(found)) > 1 else ''}{found[0]} ({len(found)} of {len(told)} configurations)"
+        for found in kinds.values()
+    ]

@@ -1,0 +1,234 @@
+"""Predictions over HTTP: the application that `perf-assets serve` runs."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+
+from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnknownError
+from perf_assets.core.text import first_problem
+from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
+from perf_assets.serving.champions import Watcher
+from perf_assets.serving.http.batching import Lane
+from perf_assets.serving.http.guard import Guard
+from perf_assets.serving.http.page import OBSERVATION, QUESTION, page_of
+from perf_assets.serving.listing import listed_models
+from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.requests import MachineId, Observation, Run
+
+_AT_ONCE = 16
+"""Runs of a question that are checked in the event loop; more of them go to a thread."""
+_THREADS = 4
+_Result = TypeVar("_Result")
+_log = logging.getLogger("perf_assets.serve")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the service takes at most."""
+
+    body_bytes: int = 4 * 2**20
+    rows: int = 1000
+    """Runs of one question."""
+    seconds: float = 30.0
+    """For one answer."""
+    waiting: int = 1000
+    """Questions that wait for an answer."""
+
+
+class Question(BaseModel):
+    """Runs, and the machine they are asked about."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, json_schema_extra={"examples": [QUESTION]})
+
+    target: MachineId
+    runs: list[Run] = Field(min_length=1)
+
+
+class Answers(BaseModel):
+    """One prediction a run, in the order of the runs."""
+
+    predictions: list[Prediction]
+
+
+class MachineList(BaseModel):
+    """All machines."""
+
+    machines: list[KnownMachine]
+
+
+class ModelList(BaseModel):
+    """Registered versions that an alias points to."""
+
+    models: list[RegisteredModel]
+
+
+class Health(BaseModel):
+    """Whether the service is there."""
+
+    status: str
+    champions: int
+
+
+class Problem(BaseModel):
+    """What is wrong, in one line."""
+
+    error: str
+
+
+_ANSWERS = TypeAdapter(Answers)
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Problem, "description": "The token is missing or wrong."},
+    404: {"model": Problem, "description": "A machine that is not known, or has no model."},
+    413: {"model": Problem, "description": "Too many bytes or runs."},
+    422: {"model": Problem, "description": "A question that cannot be answered, and why."},
+    503: {"model": Problem, "description": "Too busy: try again."},
+}
+
+
+def create_app(predictor: Predictor, limits: Limits, token: str | None) -> FastAPI:
+    """The application over models that are loaded when it starts."""
+    service = _Service(predictor, limits)
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        watcher = Watcher(predictor.models)
+        service.open()
+        watcher.start()
+        yield
+        await asyncio.to_thread(watcher.stop)
+        await asyncio.to_thread(service.close)
+
+    app = FastAPI(
+        title="perf_assets",
+        description="How long does a run that was measured on one machine take on another?",
+        version="1",
+        lifespan=running,
+        docs_url=None,
+        redoc_url=None,
+        responses=_PROBLEMS,
+    )
+    _add_routes(app, service)
+    _add_problems(app)
+    app.add_middleware(Guard, most_bytes=limits.body_bytes, token=token)
+    return app
+
+
+class _Service:
+    """The work behind the routes."""
+
+    def __init__(self, predictor: Predictor, limits: Limits) -> None:
+        self.predictor, self.limits = predictor, limits
+
+    def open(self) -> None:
+        self._lane = Lane(self.limits.waiting)
+        self._pool = ThreadPoolExecutor(_THREADS, "asked")
+
+    def close(self) -> None:
+        self._lane.close()
+        self._pool.shutdown()
+
+    async def predict(self, question: Question) -> list[Prediction]:
+        """A few runs that one champion answers take the short way; others are routed in a thread."""
+        runs, target = question.runs, question.target
+        if len(runs) > self.limits.rows:
+            raise HTTPException(413, f"{len(runs)} runs are too many: ask for at most {self.limits.rows} at a time")
+        if len(runs) > _AT_ONCE:
+            return await self.in_thread(lambda: self.predictor.predict(runs, target))
+        champions = {self.predictor.champion_for(run, target) for run in runs}
+        champion = champions.pop()
+        if champions or champion is None:
+            return await self.in_thread(lambda: self.predictor.predict(runs, target))
+        asked = [champion.ask(run) for run in runs]
+        return await self._in_time(asyncio.wrap_future(self._lane.ask(champion, asked)))
+
+    async def in_thread(self, work: Callable[[], _Result]) -> _Result:
+        """Do something that takes long without holding up others."""
+        return await self._in_time(asyncio.get_running_loop().run_in_executor(self._pool, work))
+
+    async def _in_time(self, answer: "asyncio.Future[_Result]") -> _Result:
+        try:
+            return await asyncio.wait_for(answer, self.limits.seconds)
+        except TimeoutError:
+            raise HTTPException(503, f"no answer within {self.limits.seconds:g} s: ask for fewer runs") from None
+
+
+def _add_routes(app: FastAPI, service: _Service) -> None:
+    @app.post("/predict", response_model=Answers, summary="How long runs take on another machine")
+    async def predict(question: Question) -> Response:
+        """Times with 90% intervals and warnings, from the target's champion where the runs are of its reference
+        machine, otherwise from the source models.
+        """
+        found = Answers.model_construct(predictions=await service.predict(question))
+        return Response(_ANSWERS.dump_json(found), media_type="application/json")
+
+    @app.post(
+        "/observe",
+        response_model=Noted,
+        summary="Hand in a measured run",
+        openapi_extra={"requestBody": {"content": {"application/json": {"example": OBSERVATION}}}},
+    )
+    async def observe(observation: Observation) -> Noted:
+        """The next prediction takes it into account, and it lands for the machine's next adaptation."""
+        return await service.in_thread(lambda: service.predictor.models.observe(observation))
+
+    @app.get("/machines", summary="Machines, and what can be predicted for each")
+    async def machines() -> MachineList:
+        return MachineList(machines=await service.in_thread(service.predictor.machines))
+
+    @app.get("/models", summary="Registered models in use")
+    async def models() -> ModelList:
+        return ModelList(models=await service.in_thread(listed_models))
+
+    @app.get("/health", summary="Whether the service is there; needs no token")
+    async def health() -> Health:
+        return Health(status="ok", champions=len(service.predictor.models.machines()))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(page_of(app.openapi()))
+
+
+def _add_problems(app: FastAPI) -> None:
+    """Every error is one line under `error`."""
+
+    def said(status: int, message: str) -> JSONResponse:
+        return JSONResponse({"error": " ".join(message.split())}, status)
+
+    @app.exception_handler(BadInputError)
+    async def refused(request: Request, error: BadInputError) -> JSONResponse:
+        kinds = ((UnknownError, 404), (BusyError, 503), (RegistryError, 503))
+        return said(next((status for kind, status in kinds if isinstance(error, kind)), 422), str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"] if part != "body")
+        if problem["type"] == "json_invalid":
+            return said(422, f"the body is not JSON ({problem.get('ctx', {}).get('error', 'cut off')})")
+        if not place:
+            return said(422, "the body is no JSON object: send one, with Content-Type: application/json")
+        message = str(problem["msg"]).removeprefix("Value error, ")
+        return said(422, f"{place}: {message}")
+
+    @app.exception_handler(ValidationError)
+    async def invalid(request: Request, error: ValidationError) -> JSONResponse:
+        return said(422, first_problem(error))
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> JSONResponse:
+        return said(error.status_code, str(error.detail))
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> JSONResponse:
+        _log.exception("a request failed", exc_info=error)
+        return said(500, "the service failed on this request: its log says why")

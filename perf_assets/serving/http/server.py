@@ -1,0 +1,64 @@
+"""Runs the service until it is told to end."""
+
+import gc
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.http.guard import is_loopback
+from perf_assets.serving.predictor import Predictor
+from perf_assets.storage.lake import Lake
+
+_KEEP_ALIVE_SECONDS = 30
+_SHUTDOWN_SECONDS = 10
+_MOST_CONNECTIONS = 1000
+
+
+def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, say: Callable[[str], None]) -> None:
+    """Load all models, then answer until SIGTERM or Ctrl-C; requests that are under way are finished."""
+    if token is None and not is_loopback(host):
+        raise BadInputError(f"--host {host} lets others in: give a token with --token-file or PERF_ASSETS_TOKEN")
+    listener = _listen(host, port)
+    # The server ends in peace and then raises the signal again: that is an end, and no failure.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    keep_blas_to_one_thread()
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    predictor = Predictor(lake, say)
+    predictor.models.load_all()
+    predictor.models.source()
+    # What is loaded stays: the collector need not look at it again while requests wait.
+    gc.collect()
+    gc.freeze()
+    config = uvicorn.Config(
+        create_app(predictor, limits, token),
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        limit_concurrency=_MOST_CONNECTIONS,
+        server_header=False,
+    )
+    # From here on clients may come, even if the first has to wait a moment.
+    listener.listen(config.backlog)
+    port = listener.getsockname()[1]
+    say(f"{len(predictor.models.machines())} champions; http://{host}:{port}/docs says what is answered")
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInputError(f"{host}:{port} cannot be used ({reason}): choose another --port or --host") from None
+    return listener

@@ -1,0 +1,166 @@
+"""Methods by name, the blend, and scores: on a made-up fleet whose law is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.features.folds import leave_one_application_out, leave_one_machine_out
+from perf_assets.features.samples import PairedSamples
+from perf_assets.infra.threads import thread_budget
+from perf_assets.models.common.regressors import DOWNSTREAM, make_regressor
+from perf_assets.models.source.anchored_trees import AnchoredTrees
+from perf_assets.models.source.bilinear import BilinearModel
+from perf_assets.models.source.blend import HeldOut, choose_weights, fit_blend
+from perf_assets.models.source.evaluation import evaluate_relative
+from perf_assets.models.source.methods import Workshop, best_components, default_methods
+from perf_assets.models.source.mixture import MachineMixture
+from tests.models.fleets import SPEEDS, fleet
+
+
+@pytest.fixture(scope="module")
+def samples() -> PairedSamples:
+    return fleet()
+
+
+def with_data_sheets(samples: PairedSamples) -> PairedSamples:
+    return replace(samples, specification=np.log(np.array([SPEEDS[name] for name in samples.machines])))
+
+
+@pytest.mark.parametrize("name", DOWNSTREAM)
+def test_downstream_models_learn_and_repeat(name: str) -> None:
+    generator = np.random.default_rng(0)
+    features = generator.standard_normal((400, 4))
+    target = features[:, 0] * 2
+    found = make_regressor(name, 0).fit(features, target, np.ones(400)).predict(features)
+    assert np.corrcoef(found, target)[0, 1] > 0.9
+    assert make_regressor(name, 0).fit(features, target, np.ones(400)).predict(features) == pytest.approx(found)
+
+
+def test_unknown_downstream_models_are_refused() -> None:
+    with pytest.raises(BadInputError, match="use one of xgboost"):
+        make_regressor("svm", 0)
+
+
+@pytest.mark.parametrize(("model", "share"), [(BilinearModel, 0.5), (AnchoredTrees, 0.8)])
+def test_machine_models_beat_the_mean_ratio(model: type, share: float, samples: PairedSamples) -> None:
+    fold = next(iter(leave_one_machine_out(samples)))
+    true = samples.log_relative_time(fold.test)
+    mean = Workshop().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
+    found = model().fit(fold.train).predict(samples, fold.test)
+    assert np.abs(found - true).mean() < share * np.abs(mean - true).mean()
+
+
+def test_every_default_method_predicts_something_finite(samples: PairedSamples) -> None:
+    described = with_data_sheets(samples)
+    names = default_methods(described, DOWNSTREAM)
+    assert {"raw_xgboost", "onehot_xgboost", "spec_xgboost", "embedding_xgboost", "embedding_amm_xgboost"} <= {*names}
+    assert {"raw_relative_amm_xgboost", "attention", "best", "raw_adaboost", "embedding_amm_bagging"} <= {*names}
+    fold = next(iter(leave_one_machine_out(described)))
+    workshop = Workshop()
+    for name in names:
+        if name != "best":
+            found = workshop.fit(name, fold.train, fold.unseen).predict(described, fold.test)
+            assert found.shape == (len(fold.test),), name
+            assert np.isfinite(found).all(), name
+
+
+def test_without_a_benchmark_only_baselines_are_left(samples: PairedSamples) -> None:
+    bare = replace(samples, is_benchmark=np.zeros_like(samples.is_benchmark))
+    assert default_methods(bare) == ["raw_xgboost", "onehot_xgboost", "embedding_xgboost", "best"]
+    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost"]
+    with pytest.raises(BadInputError, match="needs benchmark rows"):
+        Workshop().fit("attention", bare, "machine")
+
+
+@pytest.mark.parametrize("name", ["nonsense", "raw_svm", "spec_xgboost", ""])
+def test_methods_that_cannot_be_are_refused(name: str, samples: PairedSamples) -> None:
+    with pytest.raises(BadInputError, match=f"method {name}"):
+        Workshop().fit(name, samples, "machine")
+
+
+def test_weights_go_to_what_is_right() -> None:
+    true = np.linspace(-1, 1, 50)
+    near = np.zeros(50)
+    weights, caution = choose_weights([HeldOut(np.stack([true + 0.5, true, -true]), true, near)], 3)
+    assert weights == pytest.approx([0, 1, 0])
+    assert caution == 0
+    assert choose_weights([HeldOut(np.stack([true, true]), true, near)], 2)[0] == pytest.approx([0.5, 0.5], abs=0.101)
+    assert choose_weights([], 2)[0] == pytest.approx([0.5, 0.5])
+
+
+def test_caution_is_learned_where_machines_differ_much() -> None:
+    true = np.random.default_rng(0).standard_normal(2000) * 0.5
+    held_out = HeldOut(np.zeros((1, 2000)), true, np.ones(2000))
+    assert choose_weights([held_out], 1)[1] == pytest.approx(0.2, abs=0.101)
+
+
+def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> None:
+    fold = list(leave_one_machine_out(samples))[3]
+    fitted = MachineMixture().fit(fold.train)
+    weights, _ = fitted.weights(samples, 3, np.arange(4))
+    assert weights.sum() == pytest.approx(1.0)
+    error = np.abs(fitted.predict(samples, fold.test) - samples.log_relative_time(fold.test))
+    assert error.mean() < 0.03
+    assert fitted.weights(samples, 1, np.arange(4))[0] == pytest.approx([0, 1, 0, 0])
+    unknown = fold.train.hide_application("fft")
+    test = fold.test.where(samples.apps[fold.test.row] == "fft")
+    imputed = MachineMixture().fit(unknown).predict(samples, test)
+    assert np.abs(imputed - samples.log_relative_time(test)).mean() < 0.2
+
+
+@pytest.mark.parametrize("split", [leave_one_application_out, leave_one_machine_out])
+def test_best_does_not_look_at_what_is_held_out(split: object, samples: PairedSamples) -> None:
+    """Other times, and for a machine other counters too, of what is held out: the same predictions."""
+    disturbed = samples.log_seconds.copy()
+    fold = next(iter(split(samples)))  # type: ignore[operator]
+    cells = np.isnan(fold.train.log_seconds)
+    disturbed[cells] = np.random.default_rng(1).permutation(disturbed[cells]) + 3.0
+    other = replace(samples, log_seconds=disturbed)
+    again = next(iter(split(other)))  # type: ignore[operator]
+    names = ["anchored_xgboost", "bilinear"]
+    predictions = []
+    for data, one in ((samples, fold), (other, again)):
+        workshop = Workshop()
+        blend = fit_blend(one.train, one.unseen, names, lambda name, seen, w=workshop: w.fit(name, seen, "machine"))
+        predictions.append(blend.predict(data, one.test))
+    assert predictions[0] == pytest.approx(predictions[1], abs=0)
+
+
+def test_no_method_looks_at_times_of_the_runs_it_predicts(samples: PairedSamples) -> None:
+    fold = next(iter(leave_one_application_out(samples)))
+    blind = replace(samples, log_seconds=np.where(samples.is_benchmark, samples.log_seconds, np.nan))
+    workshop = Workshop()
+    for name in default_methods(samples):
+        if name != "best":
+            predictor = workshop.fit(name, fold.train, fold.unseen)
+            assert predictor.predict(blind, fold.test) == pytest.approx(predictor.predict(samples, fold.test)), name
+
+
+def test_scores_stand_beside_each_other(samples: PairedSamples) -> None:
+    said: list[str] = []
+    found = evaluate_relative(samples, ["benchmark_mean", "bilinear"], ("lomo",), seeds=2, progress=said.append)
+    scores = found["lomo"]
+    assert scores["bilinear"]["mape"] < 0.1 < scores["benchmark_mean"]["mape"]  # type: ignore[operator]
+    assert scores["benchmark_mean"]["mape_std"] == 0
+    assert set(scores["bilinear"]) == {
+        *("mape", "mape_std", "mape_median", "log_rmse", "within_10", "within_25", "mape_by_fold")
+    }
+    assert list(scores["bilinear"]["mape_by_fold"]) == list(samples.machines)  # type: ignore[call-overload]
+    assert len(said) == 10
+
+
+def test_unknown_methods_are_found_before_anything_is_computed(samples: PairedSamples) -> None:
+    with pytest.raises(BadInputError, match="method nope"):
+        evaluate_relative(samples, ["bilinear", "nope"])
+
+
+def test_the_thread_budget_comes_from_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PERF_ASSETS_THREADS", raising=False)
+    assert 1 <= thread_budget() <= 2
+    monkeypatch.setenv("PERF_ASSETS_THREADS", "5")
+    assert thread_budget() == 5
+    monkeypatch.setenv("PERF_ASSETS_THREADS", "none")
+    with pytest.raises(BadInputError, match="whole number"):
+        thread_budget()

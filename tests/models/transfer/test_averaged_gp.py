@@ -1,0 +1,103 @@
+"""The average of processes: exact leave-one-out, a bounded price of useless sources, the same after storing."""
+
+import numpy as np
+import pytest
+
+from perf_assets.features.samples import Floats
+from perf_assets.models.transfer.averaged_gp import (
+    SOURCE_FUNCTIONS,
+    SOURCE_METRIC,
+    TARGET_ONLY,
+    AveragedGp,
+    AverageSettings,
+    Inputs,
+)
+
+GENERATOR = np.random.default_rng(0)
+ROWS = GENERATOR.normal(size=(400, 3))
+TRUTH = ROWS @ [1.0, -0.5, 0.0] + 0.4 * np.sin(2 * ROWS[:, 0])
+TARGET = TRUTH + 0.05 * GENERATOR.normal(size=400)
+
+
+def alone(rows: Floats) -> Inputs:
+    return Inputs((rows,), np.empty((len(rows), 0)))
+
+
+def with_source(rows: Floats, function: Floats) -> Inputs:
+    return Inputs((rows, rows * [3.0, 1.5, 0.1]), function[:, None])
+
+
+def error(found: Floats, rows: slice) -> float:
+    return float(np.mean((found - TRUTH[rows]) ** 2))
+
+
+def test_leave_one_out_is_what_fits_without_the_row_say() -> None:
+    inputs, target = with_source(ROWS[:9], TRUTH[:9] ** 2), TARGET[:9]
+    whole = AveragedGp.fit(inputs, target)
+    for left_out in (0, 4, 8):
+        others = np.delete(np.arange(9), left_out)
+        again = AveragedGp.fit(inputs.at(others), target[others])
+        # Kernels are scaled by the rows that are there, which is all that differs.
+        assert whole.held_out[left_out] == pytest.approx(again.predict(inputs.at(np.array([left_out])))[0], abs=0.12)
+
+
+def test_leave_one_out_residuals_are_as_large_as_errors_on_new_rows() -> None:
+    held_out, new = [], []
+    for seed in range(20):
+        few, others = np.split(np.random.default_rng(seed).permutation(400), [15])
+        model = AveragedGp.fit(alone(ROWS[few]), TARGET[few])
+        held_out.append(np.median((model.held_out - TARGET[few]) ** 2))
+        new.append(np.median((model.predict(alone(ROWS[others])) - TARGET[others]) ** 2))
+    assert 0.7 < np.mean(held_out) / np.mean(new) < 1.5
+
+
+def test_a_source_that_helps_is_used() -> None:
+    source = 5.0 + TRUTH
+    model = AveragedGp.fit(with_source(ROWS[:8], source[:8]), TARGET[:8])
+    only = AveragedGp.fit(alone(ROWS[:8]), TARGET[:8])
+    test = slice(8, None)
+    found = error(model.predict(with_source(ROWS[test], source[test])), test)
+    assert found < 0.1 * error(only.predict(alone(ROWS[test])), test)
+    assert model.shares[SOURCE_FUNCTIONS] > 0.9
+    assert sum(model.shares.values()) == pytest.approx(1)
+
+
+def test_the_prior_of_the_target_alone_is_a_setting() -> None:
+    inputs = with_source(ROWS[:4], ROWS[:4, 2])
+    sure, unsure = (
+        AveragedGp.fit(inputs, TARGET[:4], AverageSettings(target_only_prior=prior)).shares[TARGET_ONLY]
+        for prior in (0.99, 0.01)
+    )
+    assert sure > 0.9
+    assert unsure < sure - 0.4
+
+
+def test_many_rows_are_fitted_by_the_likely_members() -> None:
+    model = AveragedGp.fit(alone(ROWS[:320]), TARGET[:320])
+    assert error(model.predict(alone(ROWS[320:])), slice(320, None)) < 0.01
+    assert model.held_out.shape == (320,)
+    assert set(model.shares) == {TARGET_ONLY}
+
+
+def test_the_same_after_storing() -> None:
+    inputs = with_source(ROWS[:12], TRUTH[:12])
+    model = AveragedGp.fit(inputs, TARGET[:12])
+    again = AveragedGp.restore(model.description(), model.arrays())
+    assert again.predict(inputs) == pytest.approx(model.predict(inputs), abs=1e-12)
+    assert set(model.shares) == {TARGET_ONLY, SOURCE_METRIC, SOURCE_FUNCTIONS}
+
+
+@pytest.mark.parametrize(
+    ("rows", "target"),
+    [
+        (np.zeros((6, 2)), np.arange(6.0)),
+        (np.empty((6, 0)), np.arange(6.0)),
+        (ROWS[:6], np.ones(6)),
+        (ROWS[:2], np.array([1.0, 2.0])),
+    ],
+    ids=["rows alike", "no features", "targets alike", "two rows"],
+)
+def test_rows_that_say_little_give_about_their_mean(rows: Floats, target: Floats) -> None:
+    found = AveragedGp.fit(alone(rows), target).predict(alone(rows))
+    assert np.isfinite(found).all()
+    assert found.mean() == pytest.approx(target.mean(), abs=1e-6)
