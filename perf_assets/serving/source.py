@@ -15,6 +15,7 @@ from perf_assets.features.fleet.samples import configuration_name
 from perf_assets.features.samples import HOST, Floats
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.model import Answers, SourceModel
+from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, load_source
 from perf_assets.serving.answers import Prediction
@@ -96,6 +97,9 @@ class ServedSource:
         relative = float(np.exp(answers.log_relative_time[position]))
         seconds, factor = relative * run.wall_seconds, float(np.exp(NINETY_PERCENT * error))
         said = [*said, f"wide interval: the error of {NAME}@{alias} on held-out {answers.unseen[position]}s"]
+        plain = self.model.plain_answer(target) if with_amm else None
+        if plain is not None:
+            said.append(f"answered by {PLAIN[plain]}, which the blend did no better than on what was held out")
         if not with_amm:
             said.append(f"no AMM of {run.machine}: answered from its counters alone, for an average pair of machines")
         if run.uses_gpus is None and any(self.knows(f"{machine}{HOST}") for machine in (run.machine, target)):

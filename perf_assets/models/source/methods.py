@@ -42,8 +42,7 @@ _PLAIN: dict[str, Callable[[PairedSamples], "Predictor"]] = {
     "benchmark_mean": lambda samples: BenchmarkMean(),
     "pair_median": PairMedian.fit,
 }
-PLAIN = tuple(_PLAIN)
-"""Answers that need no model: candidates of every source model's blend."""
+"""Answers that need no model."""
 _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark", "pair_median")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 

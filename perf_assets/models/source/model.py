@@ -17,6 +17,7 @@ from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask, PairedSamples
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
 from perf_assets.models.source.blend import Blend
+from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 
 _BLENDS = "source.json"
@@ -87,6 +88,12 @@ class SourceModel:
         asked = zip(questions.apps, questions.targets, used.tolist(), strict=True)
         errors = [self._error(app, target, with_amm=is_used) for app, target, is_used in asked]
         return Answers(found, used, np.array([error for error, _ in errors]), [what for _, what in errors])
+
+    def plain_answer(self, target: str) -> str | None:
+        """The plain answer that the model steps aside for on a target, as it was better on what was held out."""
+        blend = (self.with_amm or {}).get("application" if target in self.machines.trained else "machine")
+        names = [] if blend is None else list(blend.weights)
+        return names[0] if len(names) == 1 and names[0] in PLAIN else None
 
     def save(self, folder: Path) -> None:
         """Store into a folder; components that blends share are stored once."""

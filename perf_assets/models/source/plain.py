@@ -8,6 +8,12 @@ from perf_assets.features.samples import Examples, Floats, PairedSamples
 from perf_assets.models.common import archive
 
 _FILE = "plain.npz"
+PLAIN = {
+    "unchanged": "the time on the source unchanged",
+    "benchmark_mean": "the mean benchmark ratio",
+    "pair_median": "the median ratio of the pair",
+}
+"""Plain answers by name, in words."""
 
 
 class Unchanged:

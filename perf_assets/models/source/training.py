@@ -13,8 +13,9 @@ from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
-from perf_assets.models.source.methods import PLAIN, Workshop, best_components
+from perf_assets.models.source.methods import Workshop, best_components
 from perf_assets.models.source.model import Machines, SourceModel
+from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.settings import SourceSettings
 
 BLEND = "with_amm"

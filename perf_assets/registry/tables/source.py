@@ -11,6 +11,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.registry.tables.runs import COLUMNS, example_runs, questions
 
@@ -64,7 +65,9 @@ def answer(table: pd.DataFrame, model: SourceModel) -> pd.DataFrame:
     for source, target, has_amm in zip(asked.sources, asked.targets, answers.with_amm, strict=True):
         unknown = [machine for machine in (source, target) if machine not in known]
         if has_amm:
-            notes.append("" if target in model.machines.trained else f"{target} is known by its benchmark alone")
+            plain = model.plain_answer(target)
+            told = [] if target in model.machines.trained else [f"{target} is known by its benchmark alone"]
+            notes.append("; ".join([*told, *([] if plain is None else [f"answered by {PLAIN[plain]}"])]))
         else:
             named = " and ".join(unknown)
             why = f"no AMM of {named} in this model (ingest its RAJAPerf runs, give its description)" if unknown else ""
