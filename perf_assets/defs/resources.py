@@ -36,21 +36,26 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         """Its tables; `wait_seconds` is how long to wait for another process that has them open."""
         return open_warehouse(self.lake(), wait_seconds)
 
-    def fleet_tables(self, machine: str | None = None) -> "FleetTables":
-        """Application runs, kernel runs and data sheets of all machines, or of one."""
-        from perf_assets.features.fleet.samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables
+    def fleet_tables(self) -> "FleetTables":
+        """Application runs, kernel runs and data sheets of all machines."""
+        from perf_assets.features.fleet.samples import FleetTables
 
-        warehouse, wanted = self.warehouse(), dict[str, object](machine=machine or "")
-        chosen = "SELECT * FROM ({}) WHERE $machine IN (machine, '')"
-        return FleetTables(
-            *(warehouse.frame(chosen.format(query), wanted) for query in (RUNS_QUERY, KERNELS_QUERY, SPECS_QUERY))
-        )
+        return FleetTables(self.fleet_runs(), *self.benchmark())
 
     def fleet_runs(self, machine: str | None = None) -> "pd.DataFrame":
         """Application runs of all machines, or of one."""
         from perf_assets.features.fleet.samples import RUNS_QUERY
 
-        chosen = f"SELECT * FROM ({RUNS_QUERY}) WHERE $machine IN (machine, '')"
+        return self._rows(RUNS_QUERY, machine)
+
+    def benchmark(self, machine: str | None = None) -> "tuple[pd.DataFrame, pd.DataFrame]":
+        """Kernel runs and data sheets of all machines, or of one."""
+        from perf_assets.features.fleet.samples import KERNELS_QUERY, SPECS_QUERY
+
+        return self._rows(KERNELS_QUERY, machine), self._rows(SPECS_QUERY, machine)
+
+    def _rows(self, query: str, machine: str | None) -> "pd.DataFrame":
+        chosen = f"SELECT * FROM ({query}) WHERE $machine IN (machine, '')"
         return self.warehouse().frame(chosen, {"machine": machine or ""})
 
     def vector_samples(self) -> "VectorSamples":

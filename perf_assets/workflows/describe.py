@@ -52,13 +52,15 @@ def train_and_register_encoder(
     return RegisteredEncoder(trained, version, machines, samples.notes)
 
 
-def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: bool) -> "pd.DataFrame":
-    """Store the machine's description by every encoder that is in use; gives its rows.
+def describe(
+    lake: Lake, machine: str, kernels: "pd.DataFrame", specs: "pd.DataFrame", *, is_simulated: bool
+) -> "pd.DataFrame":
+    """Store the description of a machine's kernel runs and data sheet by every encoder in use; returns its rows.
 
     Descriptions by further encoders stay as they were while a registered source model takes them. Refuses where there
     is no encoder yet, no RAJAPerf run, or too little of it.
     """
-    if tables.kernels.empty:
+    if kernels.empty:
         raise BadInputError(f"no AMM of {machine}: it has no RAJAPerf run")
     no_encoder = f"no AMM of {machine}: there is no encoder yet, run 'perf-assets train'"
     if not has_registry():
@@ -70,7 +72,7 @@ def describe(lake: Lake, machine: str, tables: FleetTables, *, is_simulated: boo
     numbers = encoders_in_use()
     if not numbers:
         raise BadInputError(no_encoder)
-    frames = [described_rows(frozen_encoder(number), tables) for number in numbers]
+    frames = [described_rows(frozen_encoder(number), kernels, specs) for number in numbers]
     rows = pd.concat(frames, ignore_index=True).assign(is_simulated=is_simulated)
     before = rows_of(lake, AMMS, machine)
     if before is not None:
@@ -104,15 +106,15 @@ def digest_of_rows(rows: "pd.DataFrame") -> str:
     return digest_of(ordered.to_csv(index=False).encode())
 
 
-def described_rows(encoder: "AmmEncoder", tables: FleetTables) -> "pd.DataFrame":
-    """Rows of `model_amm__machines` of the machines of tables, but for whether they are simulated."""
+def described_rows(encoder: "AmmEncoder", kernels: "pd.DataFrame", specs: "pd.DataFrame") -> "pd.DataFrame":
+    """Rows of `model_amm__machines` of the machines of kernel runs, but for whether they are simulated."""
     from perf_assets.features.fleet.descriptions import AMM, description_rows
     from perf_assets.features.fleet.samples import benchmark_samples
 
-    samples = benchmark_samples(tables.kernels, with_scaling=True)
+    samples = benchmark_samples(kernels, with_scaling=True)
     by_option = encoder.every_option(samples)
     vectors = {option: dict(zip(samples.machines, found, strict=True)) for option, found in by_option.items()}
-    rows = description_rows(tables.kernels, tables.specs, vectors)
+    rows = description_rows(kernels, specs, vectors)
     return rows.assign(
         encoder_version=encoder.version,
         is_chosen=(rows["part"] == AMM) & (rows["option"] == encoder.options.name),

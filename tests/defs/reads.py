@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.resources import LakeResource
 from perf_assets.registry import amm, source, target, transfer, vector, versions
+from perf_assets.storage import warehouse
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows import judge
 
@@ -36,9 +38,24 @@ class Reads:
         }
         self._name = re.compile(rf"\b({'|'.join(self.parents)})\b")
         self.by_step: dict[frozenset[str], set[str]] = {}
+        self.is_paused = False
+
+    def unnoted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose reads are not noted."""
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            before, self.is_paused = self.is_paused, True
+            try:
+                return function(*arguments, **options)
+            finally:
+                self.is_paused = before
+
+        return call
 
     def note(self, text: str) -> None:
         """Note the assets that a text names: a query, a path."""
+        if self.is_paused:
+            return
         try:
             made = dg.AssetExecutionContext.get().selected_asset_keys
         except Exception:  # Not inside of a step.
@@ -88,6 +105,10 @@ def recorded_reads() -> Iterator[Reads]:
             return whole(source, *arguments, **options)
 
         patch.setattr(pq, "read_table", read_table)
+        # Numbers of rows, and what a value was made from, are shown beside it: nothing is made of them.
+        patch.setattr(warehouse, "row_counts", reads.unnoted(warehouse.row_counts))
+        for name in ("provenance", "is_simulated"):
+            patch.setattr(LakeResource, name, reads.unnoted(getattr(LakeResource, name)))
         folder = versions.fitted_folder
 
         def fitted_folder(name: str, version: int) -> Path:
@@ -103,8 +124,8 @@ def recorded_reads() -> Iterator[Reads]:
 
 def _noting(opened: Callable[..., Any], note: Callable[[str], None]) -> Callable[..., Any]:
     @contextmanager
-    def open_noted(warehouse: Warehouse) -> Iterator[_Connection]:
-        with opened(warehouse) as connection:
+    def open_noted(opening: Warehouse) -> Iterator[_Connection]:
+        with opened(opening) as connection:
             yield _Connection(connection, note)
 
     return open_noted

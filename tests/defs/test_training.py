@@ -118,7 +118,8 @@ def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
 
 
 def test_an_edge_of_the_graph_means_that_the_child_reads_the_parent(made: Site) -> None:
-    assert made.reads.problems() == []
+    problems = made.reads.problems()
+    assert not problems, "\n".join(problems)
     made_there = set().union(*made.reads.by_step)
     assert {"core_runs__features", "model_amm__machines", "model_target__adapted", "out_report__machine"} <= made_there
 

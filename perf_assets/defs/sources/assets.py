@@ -127,7 +127,7 @@ def _described(
     from perf_assets.workflows.describe import describe, digest_of_rows
 
     try:
-        rows = describe(lake.lake(), machine, lake.fleet_tables(machine), is_simulated=lake.is_simulated(machine))
+        rows = describe(lake.lake(), machine, *lake.benchmark(machine), is_simulated=lake.is_simulated(machine))
     except (RegistryError, UnreadableFileError):
         raise
     except BadInputError as error:
