@@ -26,11 +26,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from perf_assets.cli.support.lake import open_warehouse
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.workflows.fleet import open_warehouse
 from perf_assets.workflows.ingest import pending
 
 _MACHINE = "epyc-vm"

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from perf_assets.core.dataset_tables import DATASET_SCORES, DATASET_VERDICTS
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.partitions import datasets

@@ -10,7 +10,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from perf_assets.reports.style import behaves_like, methods_by_scenario, trees_by_scenario
+from perf_assets.reports.style import methods_by_scenario, trees_by_scenario
 from perf_assets.reports.xamm.maps import amm_heat_map, embedding_scatter, machine_map, principal_components
 from tests.reports.tables import embeddings, scores
 
@@ -86,20 +86,6 @@ def test_principal_components_keep_distances_in_a_plane() -> None:
     assert shares.sum() == pytest.approx(1)
     assert np.linalg.norm(places[0] - places[3]) == pytest.approx(np.linalg.norm(plane[0] - plane[3]))
     assert principal_components(pd.DataFrame([[1.0], [2.0]]))[0].shape == (2, 2)
-
-
-def test_behaves_like_shows_the_top_kernels() -> None:
-    rows = pd.DataFrame(
-        [
-            {"machine": m, "app": app, "kernel": f"K{n}", "attention_ratio": (n + 1) / 66}
-            for m in "ab"
-            for app in ("Kripke", "Laghos")
-            for n in range(11)
-        ]
-    )
-    figure = behaves_like(rows, io.BytesIO(), kernels_shown=4)
-    assert bars(figure) == [4, 4]
-    assert [label.get_text() for label in figure.get_axes()[0].get_yticklabels()] == ["K7", "K8", "K9", "K10"]
 
 
 def test_no_global_state_is_left() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from perf_assets.models.adapted_transfer import AdaptedTransfer, TransferSettings
-from perf_assets.models.transfer_judgement import compare_transfer, transfer_drift
-from perf_assets.models.transfer_plan import plan_rows
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
+from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
+from perf_assets.models.transfer.plan import plan_rows
+from perf_assets.models.transfer.promotion import compare_transfer, transfer_drift
 from perf_assets.storage.datasets import assembled, store_dataset
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.transfer import PlainTable, adapt_tables, adapt_unpaired, transfer_inputs

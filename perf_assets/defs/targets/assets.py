@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnreadableFileError
+from perf_assets.core.tables.landing import COUNTERS, SPECS
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.runs import COUNTERS_WIDE, FEATURES
 from perf_assets.core.tables.verdicts import VERDICTS
@@ -53,7 +54,7 @@ class SeedsConfig(dg.Config):
             "the prior, corrected by the machine's own runs. Chosen on held-out runs; registered in MLflow as "
             "perf-target-<machine>, first as @challenger.",
             {"mlflow", "python"},
-            [FEATURES.name, AMMS.name, WITH_AMM],
+            [FEATURES.name, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
@@ -164,7 +165,7 @@ def score_machine(
             "Page of a machine: AMM, severity, chosen model and candidates, learning curve, calibration, alignment of "
             "counters, next runs, what became of its models.",
             {"html"},
-            [VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, COUNTERS_WIDE],
+            [ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, FEATURES.name, COUNTERS_WIDE],
         ).replace_attributes(automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
