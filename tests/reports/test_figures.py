@@ -32,15 +32,15 @@ def amms() -> pd.DataFrame:
 
 def test_bars_by_trees_and_scenario(tmp_path: Path) -> None:
     figure = trees_by_scenario(scores(), tmp_path / "bars.png")
-    assert bars(figure) == [2 * 3] * 3
-    assert [axes.get_title() for axes in figure.get_axes()] == ["CPU → CPU", "CPU → GPU", "GPU → CPU"]
+    assert bars(figure) == [2 * 3] * 4
+    assert [axes.get_title() for axes in figure.get_axes()] == ["CPU → CPU", "CPU → GPU", "GPU → CPU", "GPU → GPU"]
     assert (tmp_path / "bars.png").read_bytes().startswith(PNG)
 
 
 def test_bars_by_method_and_scenario() -> None:
     buffer = io.BytesIO()
     figure = methods_by_scenario(scores(), "machine_descriptions", "lomo", buffer)
-    assert bars(figure) == [5] * 4
+    assert bars(figure) == [5] * 5
     assert buffer.getvalue().startswith(PNG)
     texts = [text.get_text() for text in figure.get_axes()[-1].texts]
     assert texts == ["42.0%†", "37.8%", "75.6%", "63.0%", "126%"]
