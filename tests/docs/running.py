@@ -69,7 +69,7 @@ class Documented:
         """Fail with the place of the command and what it said, unless it succeeds."""
         with pytest.MonkeyPatch.context() as patch:
             for name, value in command.variables.items() if command.info != "python" else ():
-                patch.setenv(name, value)
+                patch.setenv(name, value.replace("$PWD", str(self.folder)))
             self._run(command)
 
     def _run(self, command: Command) -> None:

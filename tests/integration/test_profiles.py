@@ -60,7 +60,7 @@ def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
     samples = fleet_samples(LakeResource().fleet_tables())
     every = pairs(samples, 1)
     found = stored(site.lake, TRANSFER_MATRIX, "")
-    assert len(found[["source", "target"]].drop_duplicates()) == len(every) > 5
+    assert len(found[["source", "target"]].drop_duplicates()) == len(every) > 1
     for pair, rows in matrix(samples, every[:2]):
         far = found[(found["source"] == pair.source) & (found["target"] == pair.target)]
         order = ["method", "shots", "seed"]

@@ -9,7 +9,8 @@ from mlflow import MlflowClient
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.features.samples import PairedSamples
-from perf_assets.models.target.model import adapt
+from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
+from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.target import example_questions
 from perf_assets.registry.target import register_target
@@ -43,7 +44,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MlflowClient:
 def test_a_model_answers_where_perf_assets_is_not_installed(
     fleet: PairedSamples, own_store: MlflowClient, tmp_path: Path
 ) -> None:
-    adapted = adapt(fleet, "elm", 0, lambda line: None)
+    adapted = adapt(fleet, "elm", refitted_priors(fleet, 0, PRIOR_COMPONENTS), 0, lambda line: None)
     version = register_target(adapted, load_catalogue().resolve([], None), {}, {})
     folder = fitted_folder(version.name, version.version).parents[1]
     needed = (folder / "requirements.txt").read_text().split()

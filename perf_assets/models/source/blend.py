@@ -20,6 +20,8 @@ _STEPS = 5
 _CAUTIONS = (0.0, 0.1, 0.2, 0.3)
 _AS_GOOD = 1.01
 """Among blends as good as the best within a hundredth of its error, the most even one is taken."""
+_ROUNDING = 1e-12
+"""Errors that differ by less are equal: where one is 0, the others are some rounding above it."""
 
 
 class _Predictor(Protocol):
@@ -102,7 +104,7 @@ def choose_weights(held_out: Sequence[HeldOut], count: int) -> tuple[Floats, flo
     grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=count) if sum(g) == _STEPS]
     tried = [(weights, caution) for caution in _CAUTIONS for weights in grid]
     errors = [float(np.mean([_error(fold, *blend) for fold in held_out])) for blend in tried]
-    good = [blend for blend, error in zip(tried, errors, strict=True) if error <= _AS_GOOD * min(errors)]
+    good = [blend for blend, error in zip(tried, errors, strict=True) if error <= _AS_GOOD * min(errors) + _ROUNDING]
     return min(good, key=lambda blend: float(np.sum(blend[0] ** 2)))
 
 
@@ -117,7 +119,7 @@ def choose_by_log_error(held_out: Sequence[HeldOut], count: int) -> Floats:
     squares = np.stack([found @ found.T / found.shape[1] for found in residuals])
     grid = np.array([g for g in product(range(_STEPS + 1), repeat=count) if sum(g) == _STEPS]) / _STEPS
     errors = np.sqrt(np.maximum(np.einsum("gi,fij,gj->gf", grid, squares, grid), 0.0)).mean(axis=1)
-    good = grid[errors <= _AS_GOOD * errors.min()]
+    good = grid[errors <= _AS_GOOD * errors.min() + _ROUNDING]
     return np.asarray(good[np.argmin((good**2).sum(axis=1))])
 
 

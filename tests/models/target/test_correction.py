@@ -151,7 +151,7 @@ def test_evaluation_scores_all_methods_on_the_same_rows(samples: PairedSamples, 
 def test_real_gpus_need_ten_runs_for_a_tenth() -> None:
     """Four GPUs, one pair: a guard against breakage, not a benchmark (docs/paired.md has the figures)."""
     given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    shared = Path(given) if given else Path(__file__).resolve().parents[3] / "shared" / "data"
+    shared = Path(given) if given else Path(__file__).resolve().parents[4] / "shared" / "data"
     files = [shared / "nvprof_gpus" / f"{name}.csv" for name in ("GTX-680", "Tesla-K40", "Titan", "TitanBlack")]
     if not all(file.is_file() for file in files):
         pytest.skip(f"no GPU measurements at {shared}; set PERF_ASSETS_SHARED_DATA to where they are")
