@@ -41,5 +41,5 @@ def quick_encoder(tables: FleetTables) -> TrainedEncoder:
 def described_fleet(tables: FleetTables, encoder: TrainedEncoder | None = None) -> DescribedFleet:
     """All machines of tables, described."""
     encoder = encoder or quick_encoder(tables)
-    rows = described_rows(encoder.encoder, tables).assign(is_simulated=True)
+    rows = described_rows(encoder.encoder, tables.kernels, tables.specs).assign(is_simulated=True)
     return DescribedFleet(tables, encoder, Descriptions.of(rows, encoder.encoder.version))

@@ -90,11 +90,12 @@ def test_a_new_machine_gets_its_amm_from_its_benchmark_alone(fleet: PairedSample
     tables = fleet_tables()
     encoder = fit_encoder(fleet.hide_machine(fleet.machines.index("cedar")), AmmOptions("l2"), embedding="raw")
     assert "cedar" not in encoder.machines
-    alone = described_rows(encoder, tables.of(["cedar"]))
+    cedar, elm = tables.of(["cedar"]), tables.of(["elm"])
+    alone = described_rows(encoder, cedar.kernels, cedar.specs)
     assert not alone["was_in_training"].any()
     within = encoder.machine_models(fleet)[fleet.machines.index("cedar")]
     assert alone.loc[alone["is_chosen"], "value"].to_numpy() == pytest.approx(within, abs=1e-6)
-    assert set(described_rows(encoder, tables.of(["elm"]))["seen_as"]) == {"elm", "elm (host)"}
+    assert set(described_rows(encoder, elm.kernels, elm.specs)["seen_as"]) == {"elm", "elm (host)"}
 
 
 def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples) -> None:
