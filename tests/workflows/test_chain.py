@@ -70,7 +70,8 @@ def land(lake: Lake, tables: FleetTables, *machines: str) -> None:
     """Describe machines as ingestion does."""
     for machine in machines:
         (lake.landing / machine).mkdir(parents=True, exist_ok=True)
-        describe(lake, machine, tables.of([machine]), is_simulated=True)
+        own = tables.of([machine])
+        describe(lake, machine, own.kernels, own.specs, is_simulated=True)
 
 
 def encode(tables: FleetTables) -> int:
