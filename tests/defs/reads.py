@@ -115,7 +115,7 @@ def recorded_reads() -> Iterator[Reads]:
 
         patch.setattr(pq, "read_table", read_table)
         # Numbers of rows, and what a value was made from, are shown beside it: nothing is made of them.
-        patch.setattr(warehouse, "row_counts", reads.unnoted(warehouse.row_counts))
+        patch.setattr(warehouse, "row_counts", reads.unnoted(warehouse.row_counts))  # type: ignore[attr-defined]
         for name in ("provenance", "is_simulated"):
             patch.setattr(LakeResource, name, reads.unnoted(getattr(LakeResource, name)))
         folder = versions.fitted_folder

@@ -120,7 +120,7 @@ def the_next_training_is_judged_beside_the_champion(
     if versions(NAME)["champion"] != 4:
         promote(NAME, 4)
     resource = LakeResource(root=str(lake.root))
-    checks = {result.check_name: result for result in check_vector_model(resource)}
+    checks = {result.check_name: result for result in check_vector_model(resource)}  # type: ignore[attr-defined]
     assert checks["is_current"].passed
     assert checks["not_worse"].passed == (last["decision"] == "promoted")
     assert roll_back(NAME) == (3, 4)

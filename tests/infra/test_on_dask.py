@@ -77,7 +77,7 @@ def test_few_tasks_are_submitted_at_once_and_none_after_the_caller_stopped(tmp_p
     tasks = side_by_side(noted, tmp_path, range(100))
     first = list(itertools.islice(tasks, 3))
     assert len(list(tmp_path.iterdir())) <= 3 + 2 * 2
-    tasks.close()
+    tasks.close()  # type: ignore[attr-defined]
     rest = [number for number in range(100) if number not in dict(first)]
     every = dict([*first, *side_by_side(noted, tmp_path, rest)])
     assert every == {number: number * number for number in range(100)}

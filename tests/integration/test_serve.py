@@ -99,7 +99,7 @@ def test_the_service_and_mlflow_give_the_same_numbers(fleet: Fleet, lake: Lake, 
         )
         status_line, sent = refusal(port, "Transfer-Encoding: chunked", b"186a0\r\n" + b"x" * 100_000 + b"\r\n")
         assert (status_line[:12], sent < 50_000_000) == (b"HTTP/1.1 413", True)
-        handed = {k: v for k, v in question["runs"][0].items() if k in ("app", "args", "ranks", "threads")}
+        handed = {k: v for k, v in runs[0].model_dump().items() if k in ("app", "args", "ranks", "threads")}
         assert ask(f"{root}/observe", {"machine": MACHINE, **handed, "wall_seconds": 99.0})[0] == 200
         service.send_signal(signal.SIGTERM)
         assert service.wait(30) == 0

@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser import chromium
 from tests.installation import Up, wait_for
 from tests.integration.joining import MACHINE, Joined
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("live")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -25,7 +29,7 @@ def adapted(joined: Joined) -> str:
 
 
 @pytest.fixture(scope="module")
-def tab(live: Up) -> Iterator["playwright.Page"]:
+def tab(live: Up) -> Iterator["Page"]:
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
         page.set_default_timeout(PATIENCE)
@@ -33,7 +37,7 @@ def tab(live: Up) -> Iterator["playwright.Page"]:
 
 
 @pytest.fixture
-def shoot(tab: "playwright.Page", tmp_path: Path):
+def shoot(tab: "Page", tmp_path: Path):
     """Keep a picture of the page, in PERF_ASSETS_SCREENSHOTS or a temporary folder."""
     folder = Path(os.environ.get("PERF_ASSETS_SCREENSHOTS", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,18 +49,18 @@ def shoot(tab: "playwright.Page", tmp_path: Path):
     return shot
 
 
-def see(tab: "playwright.Page", text: str) -> None:
+def see(tab: "Page", text: str) -> None:
     playwright.expect(tab.get_by_text(text).first).to_be_visible(timeout=PATIENCE)
 
 
-def test_the_lineage_shows_the_groups(live: Up, tab: "playwright.Page", shoot) -> None:
+def test_the_lineage_shows_the_groups(live: Up, tab: "Page", shoot) -> None:
     tab.goto(f"{live.dagster}/asset-groups")
     for group in GROUPS:
         see(tab, group)
     shoot("lineage")
 
 
-def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "playwright.Page", shoot) -> None:
+def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "Page", shoot) -> None:
     tab.goto(f"{live.dagster}/assets/model_target__adapted?partition={adapted}&view=partitions")
     see(tab, "errors_beside_baselines")
     see(tab, f"perf-target-{adapted} version")
@@ -70,7 +74,7 @@ def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "
     shoot("target_checks")
 
 
-def test_the_sensor_shows_its_ticks(live: Up, adapted: str, tab: "playwright.Page", shoot) -> None:
+def test_the_sensor_shows_its_ticks(live: Up, adapted: str, tab: "Page", shoot) -> None:
     tab.goto(f"{live.dagster}/locations/perf_assets.definitions/sensors/landing_sensor")
     see(tab, "Running")
     see(tab, "refresh_machine")
@@ -78,7 +82,7 @@ def test_the_sensor_shows_its_ticks(live: Up, adapted: str, tab: "playwright.Pag
     shoot("sensor")
 
 
-def test_a_rerun_from_the_button_succeeds(live: Up, adapted: str, tab: "playwright.Page", shoot) -> None:
+def test_a_rerun_from_the_button_succeeds(live: Up, adapted: str, tab: "Page", shoot) -> None:
     before = live.runs("refresh_machine")
     run = next(run for run in before if {"key": "dagster/partition", "value": adapted} in run["tags"])
     tab.goto(f"{live.dagster}/runs/{run['runId']}")

@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pandas as pd
@@ -12,6 +13,10 @@ import pytest
 from tests.browser import chromium
 from tests.reports.site_checks import Page
 from tests.reports.sites import ODD
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("site")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -25,7 +30,7 @@ OVERFLOW = """() => [...document.querySelectorAll("body *")].filter((element) =>
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator["playwright.Browser"]:
+def browser() -> Iterator["Browser"]:
     with chromium() as started:
         yield started
 
@@ -37,7 +42,7 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def tab(browser: "playwright.Browser", complaints: list[str]) -> Iterator["playwright.Page"]:
+def tab(browser: "Browser", complaints: list[str]) -> Iterator["Tab"]:
     context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light", accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
@@ -61,7 +66,7 @@ def shots(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_in_light_dark_on_paper_and_small(
-    name: str, site: Path, tab: "playwright.Page", complaints: list[str], shots: Path
+    name: str, site: Path, tab: "Tab", complaints: list[str], shots: Path
 ) -> None:
     tab.goto((site / f"{name}.html").as_uri())
     grounds = []
@@ -84,7 +89,7 @@ def test_pages_in_light_dark_on_paper_and_small(
     assert not complaints
 
 
-def test_the_keyboard_reaches_the_skip_link_then_the_site(site: Path, tab: "playwright.Page") -> None:
+def test_the_keyboard_reaches_the_skip_link_then_the_site(site: Path, tab: "Tab") -> None:
     tab.goto((site / "machine-dane.html").as_uri())
     tab.keyboard.press("Tab")
     skip = tab.locator(":focus")
@@ -102,9 +107,7 @@ def test_the_keyboard_reaches_the_skip_link_then_the_site(site: Path, tab: "play
     assert tab.evaluate(f"document.querySelector('{skip_to}').compareDocumentPosition(document.activeElement) & 20")
 
 
-def test_links_lead_from_the_fleet_to_machines_and_back(
-    site: Path, tab: "playwright.Page", complaints: list[str]
-) -> None:
+def test_links_lead_from_the_fleet_to_machines_and_back(site: Path, tab: "Tab", complaints: list[str]) -> None:
     tab.goto((site / "index.html").as_uri())
     tab.locator("#machines").get_by_role("link", name=ODD).click()
     assert tab.url.endswith(quote(f"machine-{ODD}.html"))
@@ -116,7 +119,7 @@ def test_links_lead_from_the_fleet_to_machines_and_back(
 
 
 @pytest.mark.parametrize("way", ["clipboard", "fallback", "by hand"])
-def test_tables_are_copied(way: str, site: Path, tab: "playwright.Page", complaints: list[str]) -> None:
+def test_tables_are_copied(way: str, site: Path, tab: "Tab", complaints: list[str]) -> None:
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     if way != "clipboard":
         tab.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))")
@@ -143,7 +146,7 @@ def test_tables_are_copied(way: str, site: Path, tab: "playwright.Page", complai
     assert not complaints
 
 
-def test_what_is_copied_is_no_formula(site: Path, tab: "playwright.Page", complaints: list[str]) -> None:
+def test_what_is_copied_is_no_formula(site: Path, tab: "Tab", complaints: list[str]) -> None:
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     tab.goto((site / "pairs.html").as_uri())
     for place, text in enumerate(("=1+1", "@a", "-x", "-1.5%", "+2")):
@@ -156,7 +159,7 @@ def test_what_is_copied_is_no_formula(site: Path, tab: "playwright.Page", compla
     assert not complaints
 
 
-def test_numbers_of_a_figure_are_downloaded(site: Path, tab: "playwright.Page", complaints: list[str]) -> None:
+def test_numbers_of_a_figure_are_downloaded(site: Path, tab: "Tab", complaints: list[str]) -> None:
     tab.goto((site / "machine-dane.html").as_uri())
     with tab.expect_download() as started:
         tab.locator("#curve a.numbers").click()
@@ -166,7 +169,7 @@ def test_numbers_of_a_figure_are_downloaded(site: Path, tab: "playwright.Page", 
     assert not complaints
 
 
-def test_a_script_of_the_data_could_not_run(site: Path, tab: "playwright.Page", tmp_path: Path) -> None:
+def test_a_script_of_the_data_could_not_run(site: Path, tab: "Tab", tmp_path: Path) -> None:
     text = (site / "pairs.html").read_text()
     (tmp_path / "attacked.html").write_text(text.replace("</main>", "<script>document.title = 'run'</script></main>"))
     tab.goto((tmp_path / "attacked.html").as_uri())

@@ -21,7 +21,7 @@ def test_shots_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(rows["configuration"]).isdisjoint(view.model.shots)
     assert len(rows) == (~samples.is_benchmark).sum() - 8
     assert (rows["predicted_seconds"] < rows["upper_seconds"]).all()
-    assert np.abs(np.log(rows["predicted_seconds"] / rows["seconds"])).median() < 0.2
+    assert np.median(np.abs(np.log(rows["predicted_seconds"] / rows["seconds"]))) < 0.2
 
 
 def test_of_runs_on_the_same_nodes_the_one_predicted_fastest_is_taken() -> None:
