@@ -65,11 +65,12 @@ def test_killed_services_come_back_and_nothing_is_lost(services: Services) -> No
     others = {machine: rows(installation, machine) for machine in installation.lake.machines()}
     land_many(installation, "ruby", MANY)
     begun(up, "ruby")
-    killed = [service(up, "dagster-daemon"), service(up, "dagster-webserver")]
+    names = ("dagster-daemon", "dagster-webserver", "dagster code-server")
+    killed = [service(up, name) for name in names]
     for process in killed:
         assert process is not None
         process.send_signal(signal.SIGKILL)
-    for name, process in zip(("dagster-daemon", "dagster-webserver"), killed, strict=True):
+    for name, process in zip(names, killed, strict=True):
         wait_for(lambda n=name, p=process: service(up, n) not in (None, p), f"a new {name}", PATIENCE)
     wait_for(lambda: answers(up), "a new webserver", PATIENCE)
     wait_for(lambda: is_done(up, installation, "ruby", MANY), "the run, or one after it", PATIENCE)

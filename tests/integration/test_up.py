@@ -27,7 +27,13 @@ def test_it_answers_and_keeps_logs(services: Services) -> None:
     assert "dagster_webserver_version" in page(f"{services.up.dagster}/server_info")
     assert page(f"{services.up.mlflow}/health") == "OK"
     logs = sorted(path.name for path in (services.installation.home / "service_logs").iterdir())
-    assert logs == ["dagster-daemon.log", "dagster-webserver.log", "mlflow.log"]
+    assert logs == [
+        "dagster-code-server.log",
+        "dagster-daemon.log",
+        "dagster-webserver.log",
+        "mlflow.log",
+        "workspace.yaml",
+    ]
 
 
 def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(services: Services) -> None:

@@ -1,6 +1,7 @@
 """`perf-assets up`."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -16,8 +17,10 @@ from perf_assets.cli.support.services import (
     SERVES,
     Service,
     answers,
+    code_socket,
     end_left_behind,
     free_port,
+    listens,
     stop,
     wait_until_ready,
 )
@@ -77,6 +80,8 @@ class Keeper:
 
 
 _START_SECONDS = 120.0
+DEFINITIONS = "perf_assets.definitions"
+"""Module of the definitions, and name of their code location."""
 
 
 @click.command()
@@ -111,6 +116,7 @@ def command(port: int, mlflow_port: int) -> None:
             finally:
                 say(f"Stopping {', '.join(service.name for service in services)} and what they started (up to 30 s).")
                 stop(services)
+                shutil.rmtree(code_socket(home).parent, ignore_errors=True)
 
 
 @contextmanager
@@ -145,6 +151,7 @@ def _make_ready(home: Path) -> None:
 
 
 def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
+    """Start all services: the definitions are loaded by one process, which page and daemon ask, and which runs runs."""
     from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
     from perf_assets.defs.operate.dead_runs import end_dead_runs
     from perf_assets.defs.operate.runs import daemon_is_alive, open_instance
@@ -154,7 +161,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     lake = lake_root()
     (lake / "mlflow").mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent
-    workspace = str(project_root() / "workspace.yaml")
+    socket = code_socket(home)
+    workspace = _workspace_of(home, socket)
     here = "127.0.0.1"
     environment = {
         "DAGSTER_HOME": str(home),
@@ -175,24 +183,55 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         log = home / "service_logs" / f"{name}.log"
         return Service(name, [program, *command[1:]], log, environment, is_ready, outlived)
 
-    return [
-        service(
-            "dagster-webserver",
-            ["dagster-webserver", "-w", workspace, "-h", here, "-p", str(port)],
-            lambda: answers(f"http://{here}:{port}/server_info"),
-        ),
-        service(
-            "dagster-daemon",
-            ["dagster-daemon", "run", "-w", workspace],
-            lambda: daemon_is_alive(instance),
-            outlived=True,
-        ),
-        service(
-            "mlflow",
-            [
-                *("mlflow", "ui", "--host", here, "--port", str(mlflow_port), "--workers", "1"),
-                *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
-            ],
-            lambda: answers(f"http://{here}:{mlflow_port}/health"),
-        ),
-    ]
+    mlflow = service(
+        "mlflow",
+        [
+            *("mlflow", "ui", "--host", here, "--port", str(mlflow_port), "--workers", "1"),
+            *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
+        ],
+        lambda: answers(f"http://{here}:{mlflow_port}/health"),
+    )
+    code_server = service(
+        "dagster-code-server",
+        [
+            *("dagster", "code-server", "start", "--module-name", DEFINITIONS, "--location-name", DEFINITIONS),
+            *(
+                "--working-directory",
+                str(project_root()),
+                "--socket",
+                str(socket),
+                "--use-python-environment-entry-point",
+            ),
+        ],
+        lambda: listens(socket),
+        outlived=True,
+    )
+    services = [mlflow, code_server]
+    try:
+        # Page and daemon take what the code server says when they start.
+        wait_until_ready([code_server], _START_SECONDS, say)
+        services += [
+            service(
+                "dagster-webserver",
+                ["dagster-webserver", "-w", str(workspace), "-h", here, "-p", str(port)],
+                lambda: answers(f"http://{here}:{port}/server_info"),
+            ),
+            service(
+                "dagster-daemon", ["dagster-daemon", "run", "-w", str(workspace)], lambda: daemon_is_alive(instance)
+            ),
+        ]
+    except BaseException:
+        stop(services)
+        raise
+    return services
+
+
+def _workspace_of(home: Path, socket: Path) -> Path:
+    """File that tells Dagster's services where the definitions are."""
+    import yaml
+
+    server = {"socket": str(socket), "location_name": DEFINITIONS}
+    path = home / "service_logs" / "workspace.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump({"load_from": [{"grpc_server": server}]}))
+    return path

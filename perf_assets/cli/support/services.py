@@ -1,9 +1,12 @@
 """Child processes that start together, are waited for, and leave nothing behind."""
 
+import hashlib
 import os
 import signal
 import socket
+import stat
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -149,6 +152,31 @@ def answers(url: str) -> bool:
             return bool(response.status < 500)
     except (urllib.error.URLError, OSError):
         return False
+
+
+def listens(path: Path) -> bool:
+    """Whether a process accepts connections at a socket in the file system."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def code_socket(home: Path) -> Path:
+    """Where the definitions of a Dagster home are served: a folder that only its owner may enter.
+
+    Not in the home itself: the path of a socket has 107 bytes at most. Whoever reaches it may run code as its owner.
+    """
+    name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"perf_assets-{os.getuid()}-{name}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise BadInputError(f"{folder} is not a folder of yours alone: remove it, or name another place with TMPDIR")
+    return folder / "code.sock"
 
 
 def free_port(wanted: int, option: str) -> int:
