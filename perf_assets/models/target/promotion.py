@@ -3,11 +3,12 @@
 Both are judged on runs that the models did not see: a run that a model was fitted to is predicted by a fit without it.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrik
 
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.common.questions import Questions
@@ -126,7 +127,7 @@ def drift_of(names: Sequence[str], inside: Sequence[bool], ratios: Sequence[floa
     """Drift by new runs: whether each is inside of its 90% interval, and its measured over its predicted value."""
     count = len(inside)
     furthest = sorted(zip(names, ratios, strict=True), key=lambda pair: -abs(np.log(pair[1])))
-    allowed = int(binom.ppf(_CERTAINTY, count, _OUTSIDE)) if count else 0
+    allowed = math.ceil(bdtrik(_CERTAINTY, count, _OUTSIDE)) if count else 0
     return Drift(count, count - sum(inside), allowed, tuple(furthest[:5]))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import ot
 
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.standardise import Scaler, signed_log
@@ -128,4 +127,6 @@ def _squared_distances(rows: Floats, others: Floats) -> Floats:
 
 def _transport(cost: Floats) -> Floats:
     first, second = np.full(cost.shape[0], 1 / cost.shape[0]), np.full(cost.shape[1], 1 / cost.shape[1])
+    import ot  # takes a second to load, and most transfers never come here
+
     return np.asarray(ot.emd(first, second, np.ascontiguousarray(cost)), float)

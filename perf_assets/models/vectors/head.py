@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
-from scipy.stats import t as student
+from scipy.special import softmax, stdtr, stdtrit
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices, Mask
@@ -67,12 +66,12 @@ class Head:
         place = (ordered < found[:, None]).sum(axis=1)
         rows = np.arange(len(known))
         below, above = fenced[rows, place] - found, fenced[rows, place + 1] - found
-        error = student(self.shots_count - 1, scale=self.spread + _LEAST_ERROR)
-        return np.asarray(error.cdf(above) - error.cdf(below))
+        degrees, scale = self.shots_count - 1, self.spread + _LEAST_ERROR
+        return np.asarray(stdtr(degrees, above / scale) - stdtr(degrees, below / scale))
 
     def half_width(self, level: float, of_known: Floats) -> float:
         """Of an interval of log times: the scatter of the shots, and that of the known machines it is told from."""
-        own = self.spread * float(student.ppf((1 + level) / 2, self.shots_count - 1))
+        own = self.spread * float(stdtrit(self.shots_count - 1, (1 + level) / 2))
         return float(np.hypot(own, of_known @ np.abs(self.weights)))
 
     def described(self) -> dict[str, object]:
