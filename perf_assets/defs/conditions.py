@@ -4,21 +4,28 @@ import dagster as dg
 
 _UPDATED = dg.AutomationCondition.any_deps_updated()
 _IDLE = ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.any_deps_in_progress()
+# The run that a landing starts makes a machine's page last. What follows is asked for once that run is over, and once
+# for all of it: in the middle of the run a parent may look newer than a child that is about to be made.
+_AFTER_LANDING = _IDLE & ~dg.AutomationCondition.asset_matches(
+    "out_report__machine", dg.AutomationCondition.in_progress()
+)
 # A training whose models are no good moves no alias: machines go on with the source models before.
 _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
     dg.AssetSelection.assets("model_source__with_amm")
 )
 
-FOLLOWS = (_UPDATED.since_last_handled() & _IDLE).with_label("follows what it is made of")
+FOLLOWS = (_UPDATED.since_last_handled() & _AFTER_LANDING).with_label("made again when an input changes")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
-FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _IDLE & ~dg.AutomationCondition.missing()).with_label(
-    "follows what it is made of, once somebody has asked for it"
+FOLLOWS_DATASETS = (_UPDATED.since_last_handled() & _IDLE).with_label("made again when a model of the dataset changes")
+
+FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _AFTER_LANDING & ~dg.AutomationCondition.missing()).with_label(
+    "made again when an input changes, once somebody has asked for it"
 )
 
-FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _IDLE & _CHECKED).with_label(
-    "follows what it is made of, once the blocking checks of that have passed"
+FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _AFTER_LANDING & _CHECKED).with_label(
+    "made again when an input changes and its blocking checks have passed"
 )
 FOLLOWS_LANDING = (
-    _UPDATED.ignore(dg.AssetSelection.assets("model_amm__encoder")).since_last_handled() & _IDLE & _CHECKED
-).with_label("follows what landed; a new encoder describes all machines itself")
+    _UPDATED.ignore(dg.AssetSelection.assets("model_amm__encoder")).since_last_handled() & _AFTER_LANDING & _CHECKED
+).with_label("made again when the machine's data changes; a new encoder describes all machines itself")

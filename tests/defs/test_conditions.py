@@ -8,6 +8,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluation,
     AssetCheckEvaluationTargetMaterializationData,
 )
+from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES, SPECS, TIMINGS
@@ -145,3 +146,18 @@ def test_the_scheduling_experiment_follows_verdicts_once_it_was_made(fleet: Flee
     assert TURNAROUND.name not in fleet.asked_for()
     fleet.made([VERDICTS.name], "ruby")
     assert TURNAROUND.name in fleet.asked_for()
+
+
+def test_what_follows_waits_for_the_end_of_the_run_that_a_landing_started(fleet: Fleet) -> None:
+    run = create_run_for_test(fleet.instance, job_name="refresh_machine", status=dg.DagsterRunStatus.STARTED)
+    planned = AssetMaterializationPlannedData(dg.AssetKey(PAGE), partition="ruby")
+    kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value
+    fleet.instance.report_dagster_event(dg.DagsterEvent(kind, "", event_specific_data=planned), run.run_id)
+    # The model of the machine is made; its verdict is about to be.
+    fleet.made([AMMS.name, FEATURES.name, ADAPTED], "ruby")
+    assert fleet.asked_for() == {}
+    fleet.made([VERDICTS.name, TRANSFER_SCORES.name, PAGE], "ruby")
+    fleet.instance.report_run_canceled(run)
+    asked = fleet.asked_for()
+    assert not OF_TARGET & asked.keys(), "made by that run"
+    assert {MAP, FLEET_PAGE} <= asked.keys()
