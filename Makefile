@@ -40,7 +40,7 @@ test-quick: setup ## what to run at every save
 
 # All, and what takes long: eight processes on a new home twenty times, mutated files, faults by chance, the whole demo.
 test-all: test fuzz ## all tests, and what takes long
-	PERF_ASSETS_OPENING_ROUNDS=20 $(PYTEST) tests/integration/test_first_opening.py
+	PERF_ASSETS_OPENING_ROUNDS=20 PERF_ASSETS_KILL_POINTS=40 $(PYTEST) tests/integration/test_first_opening.py tests/storage/test_killed.py
 	$(BIN)/python -m chaos --minutes 3
 	rm -rf build/demo && mkdir -p build/demo/dagster_home && cp dagster_home/dagster.yaml build/demo/dagster_home
 	PERF_ASSETS_LAKE=$(CURDIR)/build/demo/data_lake DAGSTER_HOME=$(CURDIR)/build/demo/dagster_home $(BIN)/perf-assets demo

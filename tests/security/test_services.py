@@ -119,14 +119,18 @@ def test_pages_listen_on_this_machine_only_and_no_argument_is_a_secret(
     monkeypatch.setattr(runs, "open_instance", lambda: None)
     monkeypatch.setattr(dead_runs, "end_dead_runs", lambda instance: None)
     monkeypatch.setattr(up, "Service", lambda name, command, log, env, *_: started.append((command, env)))
+    monkeypatch.setattr(up, "wait_until_ready", lambda *_: None)
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", STORE)
     up._start_all(tmp_path, 1, 2)
-    assert len(started) == 3
+    assert len(started) == 4
     for command, environment in started:
         assert PASSWORD not in " ".join(command)
         assert environment["MLFLOW_BACKEND_STORE_URI"] == STORE
-        if "daemon" not in command[0]:
+        if "code-server" in command:
+            socket_folder = Path(command[1 + command.index("--socket")]).parent
+            assert socket_folder.stat().st_mode & 0o077 == 0, "whoever reaches it runs code as its owner"
+        elif "daemon" not in command[0]:
             assert command[1 + command.index("-h" if "-h" in command else "--host")] == "127.0.0.1"
 
 
