@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
@@ -152,6 +153,7 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
     return Catalogue(patterns, event_tables, quantities, formulas)
 
 
+@lru_cache(maxsize=32)
 def _parse(name: str, text: str) -> _File:
     try:
         return _File.model_validate(parse_yaml(f"counter catalogue {name}", text))

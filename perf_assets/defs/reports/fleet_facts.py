@@ -36,6 +36,7 @@ def fleet_facts(lake: LakeResource) -> "FleetFacts":
     from perf_assets.registry.source import NAME
     from perf_assets.registry.versions import created_at, versions
     from perf_assets.reports.fleet.facts import FleetFacts
+    from perf_assets.workflows.story import story_of
     from perf_assets.workflows.vectors import state
 
     freshness = load_freshness(lake.lake().root)
@@ -54,6 +55,7 @@ def fleet_facts(lake: LakeResource) -> "FleetFacts":
         mlflow_url(),
         other_pages(lake.lake()),
         state(lake.warehouse(), freshness.vector_days) if has_tables else None,
+        story_of(lake.lake()),
     )
 
 

@@ -135,11 +135,15 @@ def score_machine(
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.models.target.matrix import learning_curve
     from perf_assets.registry.target import log_learning_curve
+    from perf_assets.workflows.kept_aside import has_truth, score_kept_aside
 
     machine = context.partition_key
     try:
         inputs = inputs_of(lake, machine)
-        rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
+        if has_truth(lake.lake(), machine):
+            rows = score_kept_aside(lake.lake(), inputs, config.shots, config.seeds, context.log.info)
+        else:
+            rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
     except (RegistryError, UnreadableFileError):
         raise
     except BadInputError as error:

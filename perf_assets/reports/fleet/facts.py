@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from perf_assets.reports.fleet.story import Story
+
 
 @dataclass(frozen=True)
 class Champion:
@@ -94,3 +96,5 @@ class FleetFacts:
     pages: dict[str, str]
     """Title by file name of the other pages in the same folder, those of machines left out."""
     vectors: VectorState | None = None
+    story: Story | None = None
+    """What a few runs are worth; None where nothing was scored yet."""
