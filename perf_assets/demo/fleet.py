@@ -12,7 +12,7 @@ import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import MachineSpec
-from perf_assets.core.manifest import SPEC_NAME, BundleFacts
+from perf_assets.core.manifest import DAMAGED_ON_PURPOSE, SPEC_NAME, BundleFacts
 from perf_assets.demo.applications.design import Application
 from perf_assets.demo.applications.kripke import KRIPKE
 from perf_assets.demo.applications.laghos import LAGHOS
@@ -24,7 +24,7 @@ from perf_assets.demo.fleet_machines import load_machines, machine_text
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.rajaperf import benchmark_runs
 from perf_assets.demo.simulated import BenchmarkRun, ProfiledRun, SimulatedBundle
-from perf_assets.demo.tools.damage import DAMAGED_ON_PURPOSE, is_damaged, with_damage
+from perf_assets.demo.tools.damage import is_damaged, with_damage
 from perf_assets.demo.tools.profiles import TARGET_COLUMN, arguments, multiplexed, profiled_runs, sample
 from perf_assets.demo.writers.caliper import write_caliper
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database

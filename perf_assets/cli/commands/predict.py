@@ -41,7 +41,7 @@ def command(
     out: Path | None,
     **given: Any,
 ) -> None:
-    """Say how long runs that were measured on one machine take on another, with 90% intervals.
+    """Predict how long runs that were measured on one machine take on another, with 90% intervals.
 
     Each PROFILE is a file or folder of any format that 'perf-assets read' knows, or a landed bundle. Without any, the
     runs come from the warehouse: all of the machine, or those of --app, --args and --ranks. What was measured on the

@@ -1,10 +1,12 @@
 """The simulated fleet as it lands: machines that are known, machines that arrive late, and what has landed of them."""
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from perf_assets.cli.support.output import say_stage
@@ -103,11 +105,32 @@ def side_by_side(arrive: Arrive, state: DemoState, machines: Sequence[str]) -> A
     """Let machines arrive, half of them in a second process where there are two cores."""
     if len(machines) < 2 or thread_budget() < 2:
         return arrive(state, machines, True) if machines else Arrival({})
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        others = pool.submit(arrive, state, machines[1::2], False)
-        mine = arrive(state, machines[::2], True)
-        theirs = others.result()
+    context = get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    other = context.Process(target=_arrive_elsewhere, args=(sending, arrive, state, machines[1::2]), daemon=True)
+    other.start()
+    sending.close()
+    mine = arrive(state, machines[::2], True)
+    try:
+        theirs = receiving.recv()
+    except EOFError:
+        raise RuntimeError(f"the process of {', '.join(machines[1::2])} ended without a result") from None
+    finally:
+        other.join()
+    if isinstance(theirs, Exception):
+        raise theirs
     return Arrival(mine.failures | theirs.failures, "; ".join(filter(None, (mine.problem, theirs.problem))))
+
+
+def _arrive_elsewhere(sending: Connection, arrive: Arrive, state: DemoState, machines: Sequence[str]) -> None:
+    """The second process: sends what became of its machines, or why it failed."""
+    try:
+        sending.send(arrive(state, machines, False))
+    except Exception as error:
+        sending.send(error)
+    sys.stderr.flush()
+    # DuckDB's binding prints pages of "leaked" objects while Python takes itself apart: end before that.
+    os._exit(0)
 
 
 def _ingest(machines: Sequence[str], *, is_shown: bool) -> dict[str, str]:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 _DAMAGED: Mapping[str, tuple[str, int]] = {"quartz": ("Kripke", 4), "ruby": ("Kripke", 5)}
 """By machine, the application and the place in its sequence of the one run that is damaged on purpose."""
-DAMAGED_ON_PURPOSE = "damaged-on-purpose"
-"""Stands in the name of every such bundle, so that whoever meets it knows."""
 
 
 @dataclass(frozen=True)

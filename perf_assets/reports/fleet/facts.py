@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
 from perf_assets.reports.fleet.story import Story
 
 
@@ -50,6 +51,23 @@ class MachineState:
     """File name of its own page, in the same folder."""
     actions: tuple[str, ...]
     """What to do next, most urgent first."""
+    is_source: bool = False
+    """Whether the source models in use learned from it: it needs no model of its own."""
+
+    @property
+    def refused_count(self) -> int:
+        """Bundles in quarantine that somebody should look at: not those that the demo damages."""
+        return sum(DAMAGED_ON_PURPOSE not in bundle for bundle in self.quarantined)
+
+    @property
+    def damaged_count(self) -> int:
+        """Bundles in quarantine that the demo damaged on purpose."""
+        return len(self.quarantined) - self.refused_count
+
+    @property
+    def lacks_model(self) -> bool:
+        """Whether it should have a model, and has none."""
+        return self.champion is None and not self.is_source
 
 
 @dataclass(frozen=True)
