@@ -100,7 +100,7 @@ def story_charts(story: Story) -> list[Chart]:
 
 def draw_curve(story: Story, target: Target) -> Figure:
     """Three lines, the median over machines; thin ones are single machines."""
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(6.2, 4.8), layout="constrained")
     axes = figure.subplots()
     shown = story.curve[story.curve["shots"].isin(_shared_shots(story.curve))]
     for name, (label, colour) in LINES.items():
@@ -133,7 +133,7 @@ def _shared_shots(curve: pd.DataFrame) -> list[int]:
 
 def draw_scatter(story: Story, target: Target) -> Figure:
     """A point per run, a colour per machine; the band holds what is within a quarter."""
-    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    figure = Figure(figsize=(6.2, 4.8), layout="constrained")
     axes = figure.subplots()
     seconds = story.runs[["measured_seconds", "predicted_seconds"]]
     ends = np.array([seconds.min().min() / 1.5, seconds.max().max() * 1.5])
