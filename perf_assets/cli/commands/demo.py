@@ -11,6 +11,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import check_dagster_home
 from perf_assets.storage.lake import Lake
 
+_FIGURE = "few_runs.png"
 _QUICK = {
     "without_amm": ["raw_xgboost"],
     "with_amm": ["raw_amm_xgboost"],
@@ -97,7 +98,18 @@ def _write_page() -> str:
         write_fleet_page(say_stage)
     except BadInputError as error:
         return str(error)
+    _draw(Lake.default())
     return ""
+
+
+def _draw(lake: Lake) -> None:
+    """The figure of the first page as a file, for those who want to show it elsewhere."""
+    from perf_assets.reports.fleet.story import draw_curve
+    from perf_assets.workflows.story import story_of
+
+    story = story_of(lake)
+    if story is not None:
+        draw_curve(story, lake.reports / _FIGURE)
 
 
 def _tell(lake: Lake, late: list[str], failures: dict[str, str], problem: str, *, as_json: bool) -> None:

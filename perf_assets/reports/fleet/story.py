@@ -91,7 +91,7 @@ def story_charts(story: Story) -> list[Chart]:
                 "few-runs-predicted",
                 "Predicted against measured seconds, a point per run that was kept aside.",
                 f"{len(ratio)} runs: {(ratio <= 0.1).mean():.0%} within 10%, {(ratio <= 0.25).mean():.0%} within 25%.",
-                partial(draw_scatter, story),
+                partial(draw_scatter, story.runs),
                 story.runs,
             )
         )
@@ -116,7 +116,7 @@ def draw_curve(story: Story, target: Target) -> Figure:
     axes.set_xticks(sorted(shown["shots"].unique()))
     axes.set_xlabel("runs on the new machine")
     axes.set_ylabel(f"mean error on {story.test_runs}")
-    axes.margins(x=0.12)
+    axes.margins(x=0.16)
     _percent_log(axes)
     figure.legend(loc="outside upper center", ncols=1, frameon=False, fontsize=9)
     origin = "simulated fleet" if story.is_simulated else "measured"
@@ -131,17 +131,17 @@ def _shared_shots(curve: pd.DataFrame) -> list[int]:
     return [int(shots) for shots in counts[counts >= max(1, counts.max() / 2)].index]
 
 
-def draw_scatter(story: Story, target: Target) -> Figure:
+def draw_scatter(runs: pd.DataFrame, target: Target) -> Figure:
     """A point per run, a colour per machine; the band holds what is within a quarter."""
     figure = Figure(figsize=(6.2, 4.8), layout="constrained")
     axes = figure.subplots()
-    seconds = story.runs[["measured_seconds", "predicted_seconds"]]
+    seconds = runs[["measured_seconds", "predicted_seconds"]]
     ends = np.array([seconds.min().min() / 1.5, seconds.max().max() * 1.5])
     axes.fill_between(ends, ends / 1.25, ends * 1.25, color="#e4eef8", zorder=0, label="within 25%")
     axes.plot(ends, ends, color="#555555", linewidth=1, zorder=1)
-    names = sorted(story.runs["machine"].unique())
+    names = sorted(runs["machine"].unique())
     for name, colour in colours(names).items():
-        own = story.runs[story.runs["machine"] == name]
+        own = runs[runs["machine"] == name]
         axes.plot(own["measured_seconds"], own["predicted_seconds"], ".", color=colour, alpha=0.6, label=name)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axes.set_xlabel("measured seconds")
