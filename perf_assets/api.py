@@ -150,14 +150,15 @@ class OpenLake:
         costs = Costs(prices or {}, watts or {})
         return Compared(comparer.compare(machines, costs, with_measured=with_measured))
 
-    def observe(self, *observations: "Observation") -> "Rows[Noted]":
+    def observe(self, *observations: "Observation", force: bool = False) -> "Rows[Noted]":
         """Hand in runs that were measured on machines with a champion: the next prediction takes them into account.
 
-        They land, so that the next adaptation has them too. All are checked before one lands.
+        They land, so that the next adaptation has them too. All are checked before one lands. A time far outside the
+        predicted interval is mostly a slip (milliseconds for seconds): it takes `force`.
         """
         from perf_assets.serving.answers import Rows
 
-        return Rows(self._predictor.observe(observations))
+        return Rows(self._predictor.observe(observations, force=force))
 
     def reference_machine(self, machine: str) -> str:
         """Machine whose runs the champion of a machine starts from."""

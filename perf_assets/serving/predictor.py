@@ -16,6 +16,8 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import open_warehouse
 
+_FAR = 5.0
+"""Factor beyond an interval from which on a measured time is taken for a slip."""
 FEW_SHOTS = 20
 """Runs of a machine below which more of them are the best advice."""
 
@@ -69,10 +71,12 @@ class Predictor:
             raise UnknownError(left_out[0] if left_out else "no machine has a model yet: run 'perf-assets train'")
         return found, left_out
 
-    def observe(self, observations: Sequence[Observation]) -> list[Noted]:
-        """Hand in measured runs: all are checked before one lands."""
+    def observe(self, observations: Sequence[Observation], *, force: bool = True) -> list[Noted]:
+        """Hand in measured runs: all are checked before one lands, also whether they are plausible unless forced."""
         for observation in observations:
-            self.models.check(observation)
+            asked = self.models.check(observation)
+            if not force:
+                _check_plausible(observation, self.models.champion(observation.machine).predict([asked])[0])
         return [self.models.observe(observation) for observation in observations]
 
     def targets(self) -> list[str]:
@@ -144,6 +148,16 @@ def _of_champion(champion: ServedTarget, runs: Mapping[int, Run]) -> dict[int, P
             asked[position] = found
     answers = champion.predict(list(asked.values())) if asked else []
     return {i: _about(runs[i], answer) for i, answer in zip(asked, answers, strict=True)}
+
+
+def _check_plausible(observation: Observation, expected: Prediction) -> None:
+    """Refuse a time that no interval of ours is likely to be so wrong about."""
+    least, most = expected.lower_seconds / _FAR, expected.upper_seconds * _FAR
+    if not least <= observation.wall_seconds <= most:
+        raise BadInputError(
+            f"{observation.app} took {observation.wall_seconds:.4g} s where {expected.lower_seconds:.4g} to "
+            f"{expected.upper_seconds:.4g} s are predicted: are these seconds? --force (force=True) takes it as it is"
+        )
 
 
 def _about(run: Run, answer: Prediction) -> Prediction:

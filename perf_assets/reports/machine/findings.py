@@ -186,7 +186,11 @@ def chosen_finding(view: str, here: pd.DataFrame) -> Finding | None:
 
 
 def _against(ours: float, theirs: float) -> str:
+    if error(ours) == error(theirs):
+        return "about the same as that of"
     factor = theirs / ours if ours > 0 else np.inf
+    if factor * WORTHLESS < 1:
+        return f"more than {WORTHLESS:.0f} times larger than that of"
     if not np.isfinite(factor) or factor > WORTHLESS:
         return f"more than {WORTHLESS:.0f} times smaller than that of"
     if f"{factor:.1f}" == "1.0":
@@ -283,6 +287,11 @@ def _plan(view: str, here: pd.DataFrame) -> Finding:
     runs = here.sort_values("rank")
     first = runs.iloc[0]
     before, after = error(first["error_before_ratio"]), error(runs.iloc[-1]["error_after_ratio"])
+    if before == after:
+        return Finding(
+            f"{view}: no further run is worth it.",
+            f"The expected error would stay at {before} with all {len(runs)} that were looked at.",
+        )
     hours = runs["node_hours"]
     price = f" for {hours.sum():,.3g} node-hours" if hours.notna().all() else "; not all of their prices are known"
     return Finding(
