@@ -153,7 +153,7 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
     return Catalogue(patterns, event_tables, quantities, formulas)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _parse(name: str, text: str) -> _File:
     try:
         return _File.model_validate(parse_yaml(f"counter catalogue {name}", text))
