@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from perf_assets.cli.commands.ingest import report
 from perf_assets.cli.support.demo_fleet import DemoState, arrive_known, arrive_late, land_next, side_by_side
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say, say_stage
@@ -63,7 +64,7 @@ def command(scale: float, seed: int, chosen: tuple[str, ...], thorough: bool, is
         say_stage(f"{len(late)} machines that arrive late, with ten runs each")
         arrived = side_by_side(arrive_late, state, late)
         problem = arrived.problem or _write_page()
-    _tell(lake, late, arrived.failures, problem, as_json=as_json)
+    _tell(lake, known, late, arrived.failures, problem, as_json=as_json)
 
 
 def _chosen(chosen: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -112,7 +113,9 @@ def _draw(lake: Lake) -> None:
         draw_curve(story, lake.reports / _FIGURE)
 
 
-def _tell(lake: Lake, late: list[str], failures: dict[str, str], problem: str, *, as_json: bool) -> None:
+def _tell(
+    lake: Lake, known: list[str], late: list[str], failures: dict[str, str], problem: str, *, as_json: bool
+) -> None:
     """Print the story and what to look at; exit where something failed."""
     import sys
 
@@ -143,6 +146,8 @@ def _tell(lake: Lake, late: list[str], failures: dict[str, str], problem: str, *
                 for row in rows
             ],
         )
+    else:
+        report(lake, known, [], as_json=False)
     if problem:
         say(f"Not all models were made: {problem}")
     say(_NEXT.format(reports=lake.reports, late=late[0] if late else "dane"))
