@@ -102,18 +102,18 @@ def draw_curve(story: Story, target: Target) -> Figure:
     """Three lines, the median over machines; thin ones are single machines."""
     figure = Figure(figsize=(6.2, 4.8), layout="constrained")
     axes = figure.subplots()
-    shown = story.curve[story.curve["shots"].isin(_shared_shots(story.curve))]
+    shared = _shared_shots(story.curve)
     for name, (label, colour) in LINES.items():
-        clipped = shown.assign(value=100 * shown[name].clip(upper=_MOST))
+        clipped = story.curve.assign(value=100 * story.curve[name].clip(upper=_MOST))
         for _, own in clipped.groupby("machine"):
             axes.plot(own["shots"], own["value"], color=colour, linewidth=0.8, alpha=0.35)
-        middle = clipped.groupby("shots")["value"].median().dropna()
+        middle = clipped[clipped["shots"].isin(shared)].groupby("shots")["value"].median().dropna()
         axes.plot(middle.index, middle, "o-", color=colour, linewidth=2.6, markersize=6, label=label)
         if len(middle):
             text = error(middle.iloc[-1] / 100)
             end = (middle.index[-1], middle.iloc[-1])
             axes.annotate(text, end, (8, 0), textcoords="offset points", va="center", color=colour, weight="bold")
-    axes.set_xticks(sorted(shown["shots"].unique()))
+    axes.set_xticks(sorted(story.curve["shots"].unique()))
     axes.set_xlabel("runs on the new machine")
     axes.set_ylabel(f"mean error on {story.test_runs}")
     axes.margins(x=0.16)
