@@ -56,7 +56,7 @@ def command(chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds
         print_json({"registered": registered, "median_mape": found})
         return
     for machine in machines:
-        here = scores[(scores["machine"] == machine) & scores["method"].isin(_SHOWN)]
+        here = scores[(scores["machine"] == machine) & scores["method"].isin(list(_SHOWN))]
         if here.empty:
             continue
         table = here.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio", aggfunc="median")
