@@ -32,4 +32,4 @@ def _text(known: Mapping[str, Any], words: str) -> str:
 
 
 def _scaled(known: Mapping[str, Any], name: str, unit: float, words: str) -> str:
-    return f"{known[name] / unit:,.3g} {words}" if name in known else ""
+    return f"{known[name] / unit:,.4g} {words}" if name in known else ""
