@@ -31,7 +31,8 @@ def measured_there(lake: Lake, runs: Sequence[Run], target: str) -> dict[int, Pr
     if not lake.warehouse.is_file():
         return {}
     catalogue = load_catalogue(lake.site_catalogues())
-    warehouse, machine = open_warehouse(lake), {"machine": target}
+    warehouse = open_warehouse(lake)
+    machine: dict[str, object] = {"machine": target}
     known = {tuple(row[n] for n in CONFIGURATION): row for row in warehouse.frame(_TIMES, machine).to_dict("records")}
     dates = {
         (row["app"], catalogue.comparable_args(str(row["args"])), row["ranks"], row["threads"]): row["measured_at"]

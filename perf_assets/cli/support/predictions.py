@@ -10,7 +10,7 @@ from perf_assets.cli.support.output import print_table, say
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Prediction
 
-_SHOWN_ARGS = 40
+_SHOWN_ARGS = 30
 """Letters of arguments in the table; --json and --csv have all."""
 _SHOWN_ROWS = 25
 _SOURCE = "perf-source"
@@ -33,21 +33,24 @@ def show_predictions(answers: "Sequence[Prediction]") -> None:
 
 
 def _show_each(answers: "Sequence[Prediction]", title: str) -> None:
-    columns = ["application", "configuration", "measured s", "on", "relative", "seconds there", "90% interval s", "by"]
-    rows = [
-        (
-            answer.app,
-            f"{_shortened(answer.args)} ({answer.ranks} x {answer.threads})".strip(),
-            f"{answer.source_seconds:.4g}",
-            answer.target_machine,
-            f"{answer.relative_time:.3g}",
-            f"{answer.predicted_seconds:.4g}",
-            _interval(answer),
-            answered_by(answer),
-        )
-        for answer in sorted(answers, key=lambda answer: (answer.app, answer.args, answer.predicted_seconds))
-    ]
-    print_table(title, columns, rows)
+    """What is the same in all rows stands in the title."""
+    columns: dict[str, Callable[[Prediction], str]] = {
+        "application": lambda answer: answer.app,
+        "configuration": lambda answer: f"{_shortened(answer.args)} ({answer.ranks} x {answer.threads})".strip(),
+        "measured s": lambda answer: f"{answer.source_seconds:.4g}",
+        "on": lambda answer: answer.target_machine,
+        "relative": lambda answer: f"{answer.relative_time:.3g}",
+        "seconds there": lambda answer: f"{answer.predicted_seconds:.4g}",
+        "90% interval s": _interval,
+        "by": answered_by,
+    }
+    for name, word in (("application", "of"), ("on", "on")):
+        found = {columns[name](answer) for answer in answers}
+        if len(found) == 1:
+            title += f", {word} {found.pop()}"
+            del columns[name]
+    ordered = sorted(answers, key=lambda answer: (answer.app, answer.args, answer.predicted_seconds))
+    print_table(title, list(columns), [[value(answer) for value in columns.values()] for answer in ordered])
 
 
 def _show_summary(answers: "Sequence[Prediction]", title: str, name: str, key: "Callable[[Prediction], str]") -> None:
