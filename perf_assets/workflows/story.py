@@ -50,13 +50,13 @@ def kept_aside_curve(rows: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
     found = []
-    for (machine, shots), group in rows.groupby(["machine", "shots"]):
+    for _, group in rows.groupby(["machine", "shots"]):
         true = group["measured_seconds"]
         alone = [_mape(group[name], true) for name in _ALONE if group[name].notna().all()]
         found.append(
             {
-                "machine": machine,
-                "shots": int(shots),
+                "machine": str(group["machine"].iloc[0]),
+                "shots": int(group["shots"].iloc[0]),
                 "kept_aside": int(group["configuration"].nunique()),
                 "ours": _mape(group["predicted_seconds"], true),
                 "target_only": min(alone) if alone else np.nan,
