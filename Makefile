@@ -3,23 +3,32 @@
 PYTHON ?= $(firstword $(shell command -v python3.11 python3) python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Two stamps: what runs the product, and what tests need besides.
 STAMP := $(VENV)/.ready
+TEST_STAMP := $(VENV)/.ready-for-tests
+PIP = $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 # Skipped tests are named at the end. What was compiled is kept for the next process (hundreds are started), and each has
 # one thread: two workers are two cores.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup --no-loadscope-reorder -rs
 
-.PHONY: help setup demo up test suite test-quick test-all lint bench chaos fuzz docs clean
+.PHONY: help setup setup-tests demo up test suite test-quick test-all lint bench chaos fuzz docs clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## virtual environment with everything in .venv
+setup: $(STAMP) ## virtual environment with everything that the product needs in .venv
+
+setup-tests: $(TEST_STAMP) ## the same with what tests, linters and clusters need
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))" || { echo "make: $(PYTHON) is not Python 3.11 or 3.12: name one with PYTHON=..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) .
 	touch $(STAMP)
+
+$(TEST_STAMP): $(STAMP)
+	$(PIP) '.[dev]'
+	touch $(TEST_STAMP)
 
 demo: setup ## simulate a fleet and run the whole pipeline on it
 	$(BIN)/perf-assets demo
@@ -28,14 +37,14 @@ up: setup ## open the Dagster and MLflow pages
 	$(BIN)/perf-assets up
 
 # Linters beside the tests: these do not always have something for both cores.
-test: setup ## linters, type checker, all tests
+test: setup-tests ## linters, type checker, all tests
 	+$(MAKE) --no-print-directory -j 2 lint suite
 
-suite: setup
+suite: setup-tests
 	$(PYTEST) --durations=20
 
 # At every save: no services, no databases, nothing that trains for long.
-test-quick: setup ## what to run at every save
+test-quick: setup-tests ## what to run at every save
 	$(PYTEST) -m "not integration and not slow"
 
 # All, and what takes long: eight processes on a new home twenty times, mutated files, faults by chance, the whole demo.
@@ -45,18 +54,18 @@ test-all: test fuzz ## all tests, and what takes long
 	rm -rf build/demo && mkdir -p build/demo/dagster_home && cp dagster_home/dagster.yaml build/demo/dagster_home
 	PERF_ASSETS_LAKE=$(CURDIR)/build/demo/data_lake DAGSTER_HOME=$(CURDIR)/build/demo/dagster_home $(BIN)/perf-assets demo
 
-lint: setup ## ruff and mypy
+lint: setup-tests ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## all benchmarks
+bench: setup-tests ## all benchmarks
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-chaos: setup ## random faults for a quarter of an hour (MINUTES=, SEED=)
+chaos: setup-tests ## random faults for a quarter of an hour (MINUTES=, SEED=)
 	$(BIN)/python -m chaos --minutes $(or $(MINUTES),15) $(if $(SEED),--seed $(SEED))
 
-fuzz: setup ## mutated files and random job traces
+fuzz: setup-tests ## mutated files and random job traces
 	PERF_ASSETS_FUZZ_EXAMPLES=20000 $(BIN)/python -m pytest -n 2 tests/readers/test_fuzz.py tests/scheduling/test_reference.py
 
 docs: setup ## write the generated pages of docs/

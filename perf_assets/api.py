@@ -79,17 +79,19 @@ class OpenLake:
         """Answers of any registered model (`NAME`, `NAME@ALIAS`, `NAME/VERSION`) to the rows of a table."""
         return self._registered.ask(model, table).frame
 
-    def predict(self, runs: "Run | Sequence[Run]", to: str) -> "Rows[Prediction]":
+    def predict(self, runs: "Run | Sequence[Run]", to: str, *, with_measured: bool = True) -> "Rows[Prediction]":
         """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine
         that has a model for them, and `notes` of the result say which are left out.
+
+        A configuration that was measured there is answered by that, unless told otherwise; `model` says so.
         """
         from perf_assets.serving.answers import Rows
         from perf_assets.serving.requests import Run
 
         asked = [runs] if isinstance(runs, Run) else list(runs)
         if to != "all":
-            return Rows(self._predictor.predict(asked, to))
-        return Rows(*self._predictor.predict_everywhere(asked))
+            return Rows(self._predictor.predict(asked, to, with_measured=with_measured))
+        return Rows(*self._predictor.predict_everywhere(asked, with_measured=with_measured))
 
     def sql(self, query: str, *parameters: object, as_arrow: bool = False) -> "pd.DataFrame | pa.Table":
         """Result of a query over the warehouse (DuckDB's SQL, read-only), as a data frame or an Arrow table.
@@ -148,14 +150,15 @@ class OpenLake:
         costs = Costs(prices or {}, watts or {})
         return Compared(comparer.compare(machines, costs, with_measured=with_measured))
 
-    def observe(self, *observations: "Observation") -> "Rows[Noted]":
+    def observe(self, *observations: "Observation", force: bool = False) -> "Rows[Noted]":
         """Hand in runs that were measured on machines with a champion: the next prediction takes them into account.
 
-        They land, so that the next adaptation has them too. All are checked before one lands.
+        They land, so that the next adaptation has them too. All are checked before one lands. A time far outside the
+        predicted interval is mostly a slip (milliseconds for seconds): it takes `force`.
         """
         from perf_assets.serving.answers import Rows
 
-        return Rows(self._predictor.observe(observations))
+        return Rows(self._predictor.observe(observations, force=force))
 
     def reference_machine(self, machine: str) -> str:
         """Machine whose runs the champion of a machine starts from."""

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, like
 
 _COMMANDS = {
     "demo": "Simulate a fleet and run the whole pipeline on it.",
@@ -21,14 +21,14 @@ _COMMANDS = {
     "train": "Describe all machines, train the source models and register them.",
     "vectors": "Train and register the model that predicts all machines from one run.",
     "adapt": "Fit, score and register the target model of each machine.",
-    "predict": "Say how long runs take on another machine.",
+    "predict": "Predict run times on another machine.",
     "observe": "Hand measured runs to the model in use.",
     "reference": "Write predicted reference values of a machine, for acceptance tests.",
     "compare": "Compare machines for a portfolio of applications: time, cost, and how sure that is.",
     "serve": "Answer predictions over HTTP.",
     "models": "List registered models, their aliases and where they come from.",
-    "promote": "Let a version of a registered model be the champion.",
-    "rollback": "Let the champion before the present one be champion again.",
+    "promote": "Make a version of a registered model the champion.",
+    "rollback": "Make the previous champion the champion again.",
     "plan": "Rank the runs to do next on a machine.",
     "amm": "Show or export the Abstract Machine Models.",
     "export": "Write the inputs of downstream models: embeddings, AMMs and relative times.",
@@ -52,6 +52,15 @@ class _LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        near = like(name, list(_COMMANDS)) if name not in _COMMANDS and not name.startswith("-") else ""
+        if near:
+            raise click.UsageError(f"there is no command {name!r}: did you mean {near}?", ctx)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -97,7 +106,9 @@ def _run() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
-        click.echo(f"perf-assets: {error.format_message()} (see 'perf-assets --help')", err=True)
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        command = context.command_path if context is not None else "perf-assets"
+        click.echo(f"perf-assets: {error.format_message()} (see '{command} --help')", err=True)
         return 2
     except (BadInputError, OSError) as error:
         click.echo(f"perf-assets: {error}", err=True)

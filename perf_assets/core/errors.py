@@ -1,6 +1,7 @@
 """Errors a person can cause, each of which is one clear line: what is wrong, where, what to do."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from perf_assets.core.text import printable, without_passwords
 
@@ -45,3 +46,9 @@ def listed(names: Sequence[object]) -> str:
     """The first few names, for a line that people read."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(str, names[:_SHOWN])) + more
+
+
+def like(name: str, known: Sequence[str]) -> str:
+    """The known name that is most like one that is not known; empty where none is."""
+    near = get_close_matches(name.lower(), {text.lower(): text for text in known}, n=1, cutoff=0.6)
+    return next((text for text in known if near and text.lower() == near[0]), "")

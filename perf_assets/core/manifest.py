@@ -17,6 +17,8 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.text import check_text, first_problem
 
+DAMAGED_ON_PURPOSE = "damaged-on-purpose"
+"""Stands in the name of bundles that the demo damages, so that whoever meets one knows."""
 MANIFEST_NAME = "manifest.json"
 SPEC_NAME = "machine.yaml"
 OBSERVED_TAG = "observed"

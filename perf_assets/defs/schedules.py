@@ -12,7 +12,7 @@ from perf_assets.workflows.ingest import needs_work
     job=refresh_machine_job,
     cron_schedule="0 2 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Every night at 2: machines that the sensor missed, and refused bundles whose files were mended",
+    description="Every night at 2: machines that the sensor missed, and refused bundles whose files were fixed",
 )
 def nightly_ingestion(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for a run of each machine with bundles that are not in its record, or a record that is not loaded."""

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from zlib import crc32
 
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import MachineSpec
-from perf_assets.core.manifest import SPEC_NAME, BundleFacts
+from perf_assets.core.manifest import DAMAGED_ON_PURPOSE, SPEC_NAME, BundleFacts
 from perf_assets.demo.applications.design import Application
 from perf_assets.demo.applications.kripke import KRIPKE
 from perf_assets.demo.applications.laghos import LAGHOS
@@ -37,10 +38,11 @@ from perf_assets.demo.writers.samples import write_samples_csv, write_samples_pa
 APPLICATIONS: tuple[Application, ...] = (LAGHOS, KRIPKE, MINIVITE, SW4LITE, TESTDFFT)
 
 
-SOURCE_MACHINES = ("quartz", "ruby", "corona", "lassen")
+SOURCE_MACHINES = ("quartz", "ruby", "corona", "lassen", "dane", "epyc-vm")
 """Those that a site has measured for years."""
-LATER_MACHINES = ("dane", "tioga", "h100", "epyc-vm")
-"""Those that are onboarded afterwards. All other machines of the fleet ran only the benchmark."""
+LATER_MACHINES = ("h100", "tioga", "xeonmax", "grace")
+"""Those that are onboarded afterwards, and are of another kind than all before: two GPU generations, processors with
+high-bandwidth memory, an ARM processor. All other machines of the fleet ran only the benchmark."""
 
 _FIRST_RUN = 1_735_689_600
 """2025-01-01, seconds since 1970."""
@@ -52,6 +54,8 @@ _BENCHMARK_WRITERS: Mapping[str, Callable[[Path, BenchmarkRun], None]] = {
     "lassen": write_caliper,
     "cloud-skylake-96": write_caliper,
     "dane": write_rajaperf_2026,
+    "xeonmax": write_rajaperf_2026,
+    "grace": write_rajaperf_2026,
     "tioga": write_rajaperf_2026,
     "h100": write_rajaperf_2026,
     "icelake-8375c": write_rajaperf_2026,
@@ -64,12 +68,13 @@ _PROFILE_WRITERS: Mapping[str, Callable[[Path, ProfiledRun], None]] = {
     "corona": write_v4_database,
     "lassen": write_v4_database,
     "dane": write_papi,
+    "xeonmax": write_papi,
 }
 _SAMPLE_WRITERS: Mapping[str, tuple[str, Callable[[Path, pd.DataFrame], None]]] = {
     "tioga": ("samples.csv", write_samples_csv),
     "h100": ("samples.parquet", write_samples_parquet),
 }
-_PERF_STAT_MACHINES = ("epyc-vm",)
+_PERF_STAT_MACHINES = ("epyc-vm", "grace")
 
 
 def fleet_machines() -> tuple[str, ...]:
@@ -78,33 +83,55 @@ def fleet_machines() -> tuple[str, ...]:
     return (*named, *(machine for machine in load_machines() if machine not in named))
 
 
-def fleet_bundles(scale: float, seed: int, machines: Collection[str] | None = None) -> Iterator[SimulatedBundle]:
+def fleet_bundles(
+    scale: float, seed: int, machines: Collection[str] | None = None, *, benchmark_scale: float | None = None
+) -> Iterator[SimulatedBundle]:
     """All bundles of the fleet, machine by machine, made while they are asked for.
 
-    `scale` multiplies the number of configurations and benchmark runs (1 is 649 configurations); a smaller fleet is a
-    part of a larger one. The same seed gives the same bytes.
+    `scale` multiplies the number of configurations (1 is 649 configurations) and, unless `benchmark_scale` says
+    otherwise, of benchmark runs; a smaller fleet is a part of a larger one. The same seed gives the same bytes.
     """
+    specs = checked_machines(scale, machines or ())
+    wanted = [machine for machine in fleet_machines() if machines is None or machine in machines]
+    benchmarks = scale if benchmark_scale is None else benchmark_scale
+    return (
+        bundle
+        for machine in wanted
+        for bundle in (*benchmark_bundles(specs[machine], benchmarks, seed), *run_bundles(specs[machine], scale, seed))
+    )
+
+
+def checked_machines(scale: float, machines: Collection[str]) -> dict[str, MachineSpec]:
+    """Data sheets of the fleet; refuses a scale that is none, and machines that it does not have."""
     if not scale > 0:
         raise BadInputError(f"scale {scale} is not allowed: use a number above 0")
     specs = load_machines()
-    for machine in machines or ():
+    for machine in machines:
         if machine not in specs:
             raise BadInputError(f"the simulated fleet has no machine {machine!r}: use one of {', '.join(specs)}")
-    return _bundles(specs, scale, seed, [m for m in fleet_machines() if machines is None or m in machines])
+    return specs
 
 
-def _bundles(
-    specs: Mapping[str, MachineSpec], scale: float, seed: int, machines: Collection[str]
+def run_bundles(
+    spec: MachineSpec, scale: float, seed: int, only: Collection[str] | None = None, part: str = ""
 ) -> Iterator[SimulatedBundle]:
-    for machine in machines:
-        spec = specs[machine]
-        yield from _benchmark_bundles(spec, scale, seed)
-        if machine in _SAMPLE_WRITERS:
-            for application in APPLICATIONS:
-                yield _sample_bundle(spec, application, scale, seed)
-        elif machine in _PROFILE_WRITERS or machine in _PERF_STAT_MACHINES:
-            for application in APPLICATIONS:
-                yield from _profile_bundles(spec, application, scale, seed)
+    """Application runs of a machine: all, or those whose configuration is in `only`.
+
+    `part` goes into the names of tables, which hold many runs, where a machine's runs land bit by bit.
+    """
+    for application in APPLICATIONS:
+        if spec.machine in _SAMPLE_WRITERS:
+            bundle = _sample_bundle(spec, application, scale, seed, only, part)
+            yield from [] if bundle is None else [bundle]
+        elif spec.machine in _PROFILE_WRITERS or spec.machine in _PERF_STAT_MACHINES:
+            yield from _profile_bundles(spec, application, scale, seed, only)
+
+
+def measured_seconds(execution: Execution, seed: int) -> float:
+    """Run time of an execution as its bundle tells it: the median of its profiling runs."""
+    if execution.spec.machine in _SAMPLE_WRITERS:
+        return float(sample(execution, seed)[TARGET_COLUMN])
+    return median(run.wall_seconds for run in profiled_runs(execution, seed).values())
 
 
 def _tags(seed: int) -> dict[str, str]:
@@ -116,7 +143,8 @@ def _collected_at(seed: int, *names: str) -> datetime:
     return datetime.fromtimestamp(_FIRST_RUN + offset, UTC)
 
 
-def _benchmark_bundles(spec: MachineSpec, scale: float, seed: int) -> Iterator[SimulatedBundle]:
+def benchmark_bundles(spec: MachineSpec, scale: float, seed: int) -> Iterator[SimulatedBundle]:
+    """RAJAPerf runs of a machine."""
     for index, run in enumerate(benchmark_runs(spec, scale, seed)):
         facts = BundleFacts(
             machine=spec.machine,
@@ -141,7 +169,7 @@ def _benchmark_write(run: BenchmarkRun) -> Callable[[Path], None]:
     return write
 
 
-def _executions(spec: MachineSpec, application: Application, scale: float) -> Iterator[tuple[int, Execution]]:
+def executions(spec: MachineSpec, application: Application, scale: float) -> Iterator[tuple[int, Execution]]:
     """What the machine can run, each with its place in the application's sequence."""
     for index, configuration in enumerate(application.configurations(scale)):
         placement = place(spec, application, configuration)
@@ -149,9 +177,13 @@ def _executions(spec: MachineSpec, application: Application, scale: float) -> It
             yield index, execute(spec, application, configuration, placement)
 
 
-def _profile_bundles(spec: MachineSpec, application: Application, scale: float, seed: int) -> Iterator[SimulatedBundle]:
-    for index, execution in _executions(spec, application, scale):
+def _profile_bundles(
+    spec: MachineSpec, application: Application, scale: float, seed: int, only: Collection[str] | None
+) -> Iterator[SimulatedBundle]:
+    for index, execution in executions(spec, application, scale):
         configuration = execution.configuration
+        if only is not None and configuration.key not in only:
+            continue
         wall_seconds = None
         write = _profile_write(execution, seed)
         if spec.machine in _PERF_STAT_MACHINES:
@@ -171,10 +203,10 @@ def _profile_bundles(spec: MachineSpec, application: Application, scale: float, 
             collected_at=_collected_at(seed, spec.machine, configuration.key),
             tags=_tags(seed),
         )
-        digest = sha256(configuration.key.encode()).hexdigest()[:12]
+        name = f"{application.name.lower()}-{sha256(configuration.key.encode()).hexdigest()[:12]}"
         if is_damaged(spec.machine, application.name, index):
-            write = with_damage(write, spec.machine, index)
-        yield SimulatedBundle(f"{application.name.lower()}-{digest}", facts, write)
+            name, write = f"{name}-{DAMAGED_ON_PURPOSE}", with_damage(write, spec.machine, index)
+        yield SimulatedBundle(name, facts, write)
 
 
 def _profile_write(execution: Execution, seed: int) -> Callable[[Path], None]:
@@ -194,25 +226,31 @@ def _perf_stat_write(run: ProfiledRun, spec: MachineSpec, seed: int) -> Callable
     return write
 
 
-def _sample_bundle(spec: MachineSpec, application: Application, scale: float, seed: int) -> SimulatedBundle:
+def _sample_bundle(
+    spec: MachineSpec, application: Application, scale: float, seed: int, only: Collection[str] | None, part: str
+) -> SimulatedBundle | None:
+    """A table of runs; None where there is none."""
     file_name, write_table = _SAMPLE_WRITERS[spec.machine]
 
+    def chosen() -> Iterator[Execution]:
+        for _, execution in executions(spec, application, scale):
+            if only is None or execution.configuration.key in only:
+                yield execution
+
     def write(directory: Path) -> None:
-        rows = (
-            sample(execution, seed)
-            for index, execution in _executions(spec, application, scale)
-            if not is_damaged(spec.machine, application.name, index)
-        )
+        rows = (sample(execution, seed) for execution in chosen())
         # Rows are dictionaries and heavy: only a chunk of them exists at a time.
         chunks = [pd.DataFrame(chunk) for chunk in iter(lambda: list(islice(rows, _ROWS_AT_A_TIME)), [])]
         write_table(directory / file_name, pd.concat(chunks, ignore_index=True))
 
+    if only is not None and next(chosen(), None) is None:
+        return None
     facts = BundleFacts(
         machine=spec.machine,
         kind="samples",
         app=application.name,
-        collected_at=_collected_at(seed, spec.machine, application.name),
+        collected_at=_collected_at(seed, spec.machine, application.name, *([part] if part else [])),
         target=TARGET_COLUMN,
         tags=_tags(seed) | {"aggregation": "sum"},
     )
-    return SimulatedBundle(f"{application.name.lower()}-samples", facts, write)
+    return SimulatedBundle(f"{application.name.lower()}-samples{part}", facts, write)

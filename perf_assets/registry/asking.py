@@ -68,7 +68,7 @@ def open_model(name: str, version: int) -> Asked:
             f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models {name}'"
         ) from None
     except OSError as error:
-        raise RegistryError(f"the files of {name} version {version} cannot be had ({error})") from None
+        raise RegistryError(f"the files of {name} version {version} cannot be read ({error})") from None
 
 
 def _checked(name: str, table: pd.DataFrame, columns: list[ColSpec]) -> pd.DataFrame:

@@ -103,9 +103,9 @@ def fitted_folder(name: str, version: int) -> Path:
     try:
         folder = Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}"))
     except MlflowException as error:
-        raise RegistryError(f"the files of {name} version {version} cannot be had ({first_line(error)})") from None
+        raise RegistryError(f"the files of {name} version {version} cannot be read ({first_line(error)})") from None
     except OSError as error:
-        raise RegistryError(f"the files of {name} version {version} cannot be had ({error})") from None
+        raise RegistryError(f"the files of {name} version {version} cannot be read ({error})") from None
     return folder / "artifacts" / "fitted"
 
 

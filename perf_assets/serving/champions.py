@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.core.errors import BadInputError, UnknownError, like
 from perf_assets.core.tables.landing import RUNS, TIMINGS
 from perf_assets.core.tables.models import AMMS
 from perf_assets.features.fleet.descriptions import Descriptions
@@ -209,6 +209,9 @@ def reference_run(target: ServedTarget, observation: Observation) -> Asked:
 def next_step(lake: Lake, machine: str) -> str:
     """What to do to get a target model of a machine that has none."""
     if machine not in lake.machines():
+        near = like(machine, lake.machines())
+        if near:
+            return f"did you mean {near}?"
         return f"nothing of it has landed: land its RAJAPerf runs ('perf-assets land PATH --machine {machine}')"
     record = MachineRecord(lake.record, machine)
     if not record.live_parts(TIMINGS):

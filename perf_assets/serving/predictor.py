@@ -1,12 +1,14 @@
 """Which model answers which run, for the command line, Python and HTTP alike."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.core.tables.landing import RUNS, SPECS, TIMINGS
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction
 from perf_assets.serving.champions import Models, next_step
+from perf_assets.serving.measured import measured_there
 from perf_assets.serving.requests import Observation, Run
 from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import ServedTarget
@@ -14,6 +16,8 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import open_warehouse
 
+_FAR = 5.0
+"""Factor beyond an interval from which on a measured time is taken for a slip."""
 FEW_SHOTS = 20
 """Runs of a machine below which more of them are the best advice."""
 
@@ -30,17 +34,17 @@ class Predictor:
         champion = self.models.loaded_target(target)
         return champion if champion is not None and run.machine != target and champion.serves(run) else None
 
-    def predict(self, runs: Sequence[Run], target: str) -> list[Prediction]:
-        """How long each run takes on the target: by its champion where runs are of the champion's reference machine,
-        by the source models otherwise.
+    def predict(self, runs: Sequence[Run], target: str, *, with_measured: bool = False) -> list[Prediction]:
+        """How long each run takes on the target, by what knows most of it.
+
+        That is a measurement there (if wanted); the target's champion, from the run itself if it is of the champion's
+        reference machine, else from the same configuration there; the source models.
         """
         self._check_machines(runs, target)
+        found = measured_there(self.lake, runs, target) if with_measured else {}
         champion = self.models.target(target)
-        found: dict[int, Prediction] = {}
-        own = [i for i, run in enumerate(runs) if champion is not None and champion.serves(run)]
-        if champion is not None and own:
-            asked = [champion.ask(runs[i]) for i in own]
-            found |= dict(zip(own, champion.predict(asked), strict=True))
+        if champion is not None:
+            found |= _of_champion(champion, {i: run for i, run in enumerate(runs) if i not in found})
         others = [i for i in range(len(runs)) if i not in found]
         if others:
             asked_of_source = [runs[i] for i in others]
@@ -50,7 +54,9 @@ class Predictor:
             found |= dict(zip(others, answers, strict=True))
         return [found[i] for i in range(len(runs))]
 
-    def predict_everywhere(self, runs: Sequence[Run]) -> tuple[list[Prediction], list[str]]:
+    def predict_everywhere(
+        self, runs: Sequence[Run], *, with_measured: bool = False
+    ) -> tuple[list[Prediction], list[str]]:
         """The same for every machine that has a model for these runs, and why others are left out."""
         sources = {run.machine for run in runs}
         found: list[Prediction] = []
@@ -58,17 +64,19 @@ class Predictor:
         for target in self.targets():
             if target not in sources:
                 try:
-                    found += self.predict(runs, target)
+                    found += self.predict(runs, target, with_measured=with_measured)
                 except UnknownError as error:
                     left_out.append(f"{target} is left out: {error}")
         if not found:
             raise UnknownError(left_out[0] if left_out else "no machine has a model yet: run 'perf-assets train'")
         return found, left_out
 
-    def observe(self, observations: Sequence[Observation]) -> list[Noted]:
-        """Hand in measured runs: all are checked before one lands."""
+    def observe(self, observations: Sequence[Observation], *, force: bool = True) -> list[Noted]:
+        """Hand in measured runs: all are checked before one lands, also whether they are plausible unless forced."""
         for observation in observations:
-            self.models.check(observation)
+            asked = self.models.check(observation)
+            if not force:
+                _check_plausible(observation, self.models.champion(observation.machine).predict([asked])[0])
         return [self.models.observe(observation) for observation in observations]
 
     def targets(self) -> list[str]:
@@ -129,6 +137,38 @@ class Predictor:
                 f"{why}, and nothing describes it yet: 'perf-assets ingest' does once its RAJAPerf runs have landed"
             )
         return model, f"{why}: answered by the source models"
+
+
+def _of_champion(champion: ServedTarget, runs: Mapping[int, Run]) -> dict[int, Prediction]:
+    """Answers by position, of runs that the champion can answer."""
+    asked = {}
+    for position, run in runs.items():
+        found = champion.ask(run) if champion.serves(run) else champion.same_run(run)
+        if found is not None:
+            asked[position] = found
+    answers = champion.predict(list(asked.values())) if asked else []
+    return {i: _about(runs[i], answer) for i, answer in zip(asked, answers, strict=True)}
+
+
+def _check_plausible(observation: Observation, expected: Prediction) -> None:
+    """Refuse a time that no interval of ours is likely to be so wrong about."""
+    least, most = expected.lower_seconds / _FAR, expected.upper_seconds * _FAR
+    if not least <= observation.wall_seconds <= most:
+        raise BadInputError(
+            f"{observation.app} took {observation.wall_seconds:.4g} s where {expected.lower_seconds:.4g} to "
+            f"{expected.upper_seconds:.4g} s are predicted: are these seconds? --force (force=True) takes it as it is"
+        )
+
+
+def _about(run: Run, answer: Prediction) -> Prediction:
+    """An answer in terms of the run that was asked about."""
+    return replace(
+        answer,
+        source_machine=run.machine,
+        args=run.args,
+        source_seconds=run.wall_seconds,
+        relative_time=answer.predicted_seconds / run.wall_seconds,
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.manifest import MANIFEST_NAME, BundleFacts, parse_manifest
 from perf_assets.core.measurements import Reading
 from perf_assets.core.tables.canonical import XAMM_FEATURES
@@ -75,7 +75,9 @@ def stored_runs(
 ) -> list[Run]:
     """Runs on a machine that are in the warehouse."""
     if machine not in lake.machines():
-        raise UnknownError(f"machine {machine!r} is not known: there are {', '.join(lake.machines()) or 'none yet'}")
+        near = like(machine, lake.machines())
+        advice = f"did you mean {near}?" if near else f"there are {', '.join(lake.machines()) or 'none yet'}"
+        raise UnknownError(f"machine {machine!r} is not known: {advice}")
     features = [feature.name for feature in XAMM_FEATURES]
     wanted = {"app": app, "args": None if args is None else _comparable(lake, args), "ranks": ranks}
     chosen = {name: value for name, value in wanted.items() if value is not None}
@@ -86,7 +88,9 @@ def stored_runs(
         {"machine": machine, **chosen},
     )
     if rows.empty:
-        raise BadInputError(f"no run of {machine} in the warehouse is {_wording(chosen)}: see core_runs__features")
+        raise BadInputError(
+            f"no run of {machine} in the warehouse is {_wording(chosen)}: {_advice(lake, machine, app)}"
+        )
     return [
         checked(
             Run,
@@ -100,6 +104,18 @@ def stored_runs(
         )
         for row in rows.to_dict("records")
     ]
+
+
+def _advice(lake: Lake, machine: str, app: str | None) -> str:
+    """What could have been meant."""
+    query = f"SELECT DISTINCT app FROM {FEATURES.name} WHERE machine = ? AND wall_seconds IS NOT NULL ORDER BY app"
+    apps = [str(name) for name in open_warehouse(lake).frame(query, [machine])["app"]]
+    if not apps:
+        return "it has no run of an application"
+    if app is not None and app not in apps:
+        near = like(app, apps)
+        return f"did you mean {near}?" if near else f"there are runs of {listed(apps)}"
+    return "leave --args or --ranks out, or see core_runs__features"
 
 
 def _read(path: Path, kind: str | None) -> Reading:

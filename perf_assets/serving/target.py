@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -215,6 +215,15 @@ class ServedTarget:
             machine=self.references[seen_as], app=app, args=args, ranks=ranks, threads=threads, wall_seconds=seconds
         )
         return Asked(run, seen_as, configuration, samples.counters[source, row], ())
+
+    def same_run(self, run: Run) -> Asked | None:
+        """The configuration of a run of another machine as it ran on the reference machine; None if it did not."""
+        seen_as, warnings = self._view_of(run)
+        found = self.known_run(run.app, run.args, run.ranks, run.threads, seen_as=seen_as)
+        if found is None:
+            return None
+        said = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
+        return replace(found, warnings=(said, *warnings, *self._standing_warnings(seen_as)))
 
     def learned_from(self, asked: Asked) -> bool:
         """Whether the champion was made with a time of this configuration on the machine itself."""

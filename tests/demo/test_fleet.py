@@ -12,7 +12,7 @@ from perf_assets.core.manifest import check_bundle_name
 from perf_assets.demo.fleet import LATER_MACHINES, SOURCE_MACHINES, fleet_bundles, fleet_machines
 from perf_assets.demo.simulated import SimulatedBundle
 
-PROFILED = ("quartz", "ruby", "corona", "lassen", "dane")
+PROFILED = ("quartz", "ruby", "corona", "lassen", "dane", "xeonmax")
 
 
 def write(bundle: SimulatedBundle, directory: Path) -> Path:
@@ -58,8 +58,8 @@ def test_a_bundle_does_not_depend_on_the_scale(tmp_path: Path) -> None:
 
 def test_the_fleet_has_all_its_machines() -> None:
     machines = fleet_machines()
-    assert len(machines) == len(set(machines)) == 16
-    assert machines[:8] == (*SOURCE_MACHINES, *LATER_MACHINES)
+    assert len(machines) == len(set(machines)) == 18
+    assert machines[:10] == (*SOURCE_MACHINES, *LATER_MACHINES)
     kinds = {machine: Counter(b.facts.kind for b in fleet_bundles(0.1, 5, [machine])) for machine in machines}
     assert all(count["rajaperf"] >= 2 for count in kinds.values())
     for machine in PROFILED:
@@ -67,7 +67,8 @@ def test_the_fleet_has_all_its_machines() -> None:
     for machine in ("tioga", "h100"):
         assert kinds[machine]["samples"] == 5
     assert kinds["epyc-vm"]["profile"] > 5
-    assert all(set(kinds[machine]) == {"rajaperf"} for machine in machines[8:])
+    assert kinds["grace"]["profile"] > 5
+    assert all(set(kinds[machine]) == {"rajaperf"} for machine in machines[10:])
 
 
 def test_names_are_legal_and_unique_and_facts_complete() -> None:
@@ -81,7 +82,9 @@ def test_names_are_legal_and_unique_and_facts_complete() -> None:
             assert bundle.facts.tags["seed"] == "5"
             if bundle.facts.kind == "profile":
                 assert None not in (bundle.facts.ranks, bundle.facts.threads, bundle.facts.nodes, bundle.facts.gpus)
-            assert (bundle.facts.wall_seconds is not None) == (machine == "epyc-vm" and bundle.facts.kind == "profile")
+            assert (bundle.facts.wall_seconds is not None) == (
+                machine in ("epyc-vm", "grace") and bundle.facts.kind == "profile"
+            )
 
 
 def test_configurations_pair_over_machines() -> None:
@@ -92,6 +95,7 @@ def test_configurations_pair_over_machines() -> None:
     quartz = keys("quartz")
     assert all(keys(machine) == quartz for machine in PROFILED)
     assert keys("epyc-vm") < quartz
+    assert keys("grace") <= quartz
 
 
 def test_benchmark_bundles_carry_the_data_sheet(tmp_path: Path) -> None:

@@ -29,10 +29,11 @@ def with_memory(spec: MachineSpec, factor: float) -> MachineSpec:
     return spec.model_copy(update={"memory": spec.memory.model_copy(update={"bandwidth_bytes_per_second": bandwidth})})
 
 
-def test_the_fleet_has_the_sixteen_machines_with_sources() -> None:
+def test_the_fleet_has_all_machines_with_sources() -> None:
     assert sorted(MACHINES) == [
-        "cascadelake-8275cl", "cloud-skylake-96", "corona", "dane", "epyc-7742", "epyc-7r13", "epyc-vm", "h100",
-        "icelake-8375c", "ivybridge-2695v2", "lassen", "quartz", "ruby", "skylake-6140", "skylake-8160", "tioga",
+        "cascadelake-8275cl", "cloud-skylake-96", "corona", "dane", "epyc-7742", "epyc-7r13", "epyc-vm", "grace",
+        "h100", "icelake-8375c", "ivybridge-2695v2", "lassen", "quartz", "ruby", "skylake-6140", "skylake-8160",
+        "tioga", "xeonmax",
     ]  # fmt: skip
     assert {spec.machine for spec in WITH_GPU} == {"corona", "lassen", "tioga", "h100"}
     assert all(len(spec.sources) >= 2 for spec in MACHINES.values())

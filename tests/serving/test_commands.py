@@ -75,8 +75,34 @@ def test_files_and_the_warehouse_give_the_same_answers(fleet: Fleet, lake: Lake,
     assert json.loads((tmp_path / "out.json").read_text())["predictions"] == answers
     shown = run(*given, str(table))
     assert "champion v1" in shown.stdout
-    assert "warning (2 of 2): cedar: counters missing for" in shown.stderr
+    assert "note (2 of 2): cedar: counters missing for" in shown.stderr
     assert "no run of" in refused(*given, "--app", "Nonesuch")
+
+
+def test_what_was_measured_there_is_said_and_not_predicted(
+    fleet: Fleet, lake: Lake, table: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there.csv"
+    pd.read_csv(table).assign(wall_seconds=77.0).to_csv(there, index=False)
+    landed = run("land", str(there), "--machine", MACHINE, "--kind", "samples", "--target", "wall_seconds")
+    assert landed.exit_code == 0, landed.output
+    ingest_machine(lake, MACHINE, read_bundle)
+    warehouse = Warehouse(lake, deriving([]))
+    warehouse.load_machine(MACHINE)
+    warehouse.derive_machine(MACHINE)
+    given = ("predict", "--from", fleet.reference, "--to", MACHINE, str(table))
+    answers = json.loads(run(*given, "--json").stdout)["predictions"]
+    assert [(answer["model"], answer["predicted_seconds"]) for answer in answers] == [("measured", 77.0)] * 2
+    assert answers[0]["warnings"][0].startswith("measured on cedar itself, 20")
+    assert "measured there" in run(*given).stdout
+    predicted = json.loads(run(*given, "--no-measured", "--json").stdout)["predictions"]
+    assert {answer["model"] for answer in predicted} == {"perf-target-cedar"}
+
+
+def test_names_that_are_nearly_right_are_guessed(fleet: Fleet, lake: Lake, table: Path) -> None:
+    given = (str(table), "--to", MACHINE)
+    assert "did you mean" in refused("predict", "--from", f"{fleet.reference}x", *given)
+    assert "did you mean cedar?" in refused("predict", "--from", fleet.reference, "--to", "ceder", str(table))
 
 
 def test_bad_files_and_machines_are_one_line(fleet: Fleet, lake: Lake, table: Path, tmp_path: Path) -> None:

@@ -160,3 +160,13 @@ def test_a_champion_whose_files_are_gone_leaves_the_present_one_in_use(
         assert said == ["the champion of cedar cannot be used: the files cannot be had"]
     finally:
         promote(NAME, 1)
+
+
+def test_a_time_far_outside_the_interval_takes_force(predictor: Predictor, fleet: Fleet) -> None:
+    row = fleet.unseen()[0]
+    slip = observation(fleet, row, 1000.0)
+    with pytest.raises(BadInputError, match=r"are predicted: are these seconds\? --force"):
+        predictor.observe([slip], force=False)
+    assert predictor.models.champion(MACHINE).observed_count == 0
+    predictor.observe([slip], force=True)
+    assert predictor.models.champion(MACHINE).observed_count == 1

@@ -60,7 +60,7 @@ def test_raw_counters_are_translated_one_by_one_as_in_tables() -> None:
 
 def test_other_machines_are_answered_by_the_source_models_and_said_so(predictor: Predictor, fleet: Fleet) -> None:
     other = next(name for name in ("ash", "birch") if name != fleet.reference)
-    run = fleet.run(0, machine=other)
+    run = fleet.run(0, machine=other, args="-n 999999")
     answer = predictor.predict([run], MACHINE)[0]
     assert (answer.model, answer.is_with_amm) == ("perf-source", True)
     assert any(f"starts from runs on {fleet.reference}" in warning for warning in answer.warnings)
@@ -69,6 +69,33 @@ def test_other_machines_are_answered_by_the_source_models_and_said_so(predictor:
     source = predictor.models.source()
     assert source is not None
     assert width == pytest.approx(1.645 * source.model.errors["with"]["application"])
+
+
+def test_a_configuration_that_ran_on_the_reference_machine_is_answered_by_the_champion(
+    predictor: Predictor, fleet: Fleet
+) -> None:
+    other = next(name for name in ("ash", "birch") if name != fleet.reference)
+    row = fleet.unseen()[0]
+    direct = predictor.predict([fleet.run(row)], MACHINE)[0]
+    asked = fleet.run(row, machine=other, wall_seconds=123.0)
+    answer = predictor.predict([asked], MACHINE)[0]
+    assert (answer.model, answer.source_machine, answer.source_seconds) == (NAME, other, 123.0)
+    assert answer.predicted_seconds == pytest.approx(direct.predicted_seconds)
+    assert answer.relative_time == pytest.approx(direct.predicted_seconds / 123.0)
+    assert answer.warnings[0].startswith(f"from the same configuration on {fleet.reference}")
+
+
+def test_more_that_is_known_never_makes_a_wider_interval(predictor: Predictor, fleet: Fleet) -> None:
+    source = predictor.models.source()
+    assert source is not None
+    known, new = fleet.run(0), fleet.run(0, app="Unheard")
+    widths = {}
+    for target in ("birch" if fleet.reference != "birch" else "ash", "fir"):
+        for what, run in (("known", known), ("new", new)):
+            answer = source.predict([run], target, {}, "")[0]
+            widths[target == "fir", what] = answer.upper_seconds / answer.lower_seconds
+    assert widths[False, "known"] <= min(widths[False, "new"], widths[True, "known"])
+    assert max(widths[False, "new"], widths[True, "known"]) <= widths[True, "new"]
 
 
 def test_a_machine_with_only_a_benchmark_is_answered_before_any_run(predictor: Predictor, fleet: Fleet) -> None:
@@ -164,7 +191,7 @@ def test_all_machines_but_those_without_a_model_for_the_run(
     assert source is not None
     monkeypatch.setattr(type(source), "knows", lambda self, machine: machine not in (MACHINE, f"{MACHINE} (host)"))
     other = next(name for name in ("ash", "birch") if name != fleet.reference)
-    answers, left_out = predictor.predict_everywhere([fleet.run(0, machine=other)])
+    answers, left_out = predictor.predict_everywhere([fleet.run(0, machine=other, args="-n 999999")])
     assert {answer.target_machine for answer in answers} == {*SPEEDS} - {other, MACHINE}
     assert len(left_out) == 1
     assert left_out[0].startswith(f"cedar is left out: the model of cedar starts from runs on {fleet.reference}")

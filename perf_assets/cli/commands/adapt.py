@@ -9,7 +9,13 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.storage.lake import Lake
 
-_SHOWN = ("product", "without_prior", "target_gp")
+_SHOWN = {
+    "product": "our model",
+    "source_unchanged": "time unchanged",
+    "target_ridge": "these runs alone (ridge)",
+    "target_gp": "these runs alone (Gaussian process)",
+}
+"""Methods that are printed, in the words of a person."""
 
 
 @click.command()
@@ -50,12 +56,13 @@ def command(chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds
         print_json({"registered": registered, "median_mape": found})
         return
     for machine in machines:
-        here = scores[(scores["machine"] == machine) & scores["method"].isin(_SHOWN)]
+        here = scores[(scores["machine"] == machine) & scores["method"].isin(list(_SHOWN))]
         if here.empty:
             continue
         table = here.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio", aggfunc="median")
         title = f"{registered_name(machine)} version {registered[machine]}: median MAPE % by shots"
-        percent = (100 * table).reset_index().to_numpy().tolist()
+        shown = table.map(lambda ratio: "-" if ratio != ratio else f"{100 * ratio:.1f}").reset_index()
+        percent = shown.replace({"method": _SHOWN}).to_numpy().tolist()
         print_table(title, ["target", "method", *map(str, table.columns)], percent)
     say(f"pages: {lake.reports}/machine-*.html")
 

@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, like
 from perf_assets.core.tables.models import AMMS
 from perf_assets.storage.lake import Lake
 
@@ -30,7 +30,9 @@ def command(chosen: tuple[str, ...], export: Path | None, as_json: bool) -> None
         say(f"left out, described by another encoder: {', '.join(stale)}; run 'perf-assets train'")
     unknown = sorted(set(chosen) - set(rows["machine"]))
     if unknown:
-        raise BadInputError(f"there is no AMM of {unknown[0]}: land its RAJAPerf runs and run 'perf-assets ingest'")
+        near = like(unknown[0], sorted(set(rows["machine"])))
+        advice = f"did you mean {near}?" if near else "land its RAJAPerf runs and run 'perf-assets ingest'"
+        raise BadInputError(f"there is no AMM of {unknown[0]}: {advice}")
     rows = rows[rows["machine"].isin(chosen)] if chosen else rows
     if export is not None:
         export_amms(rows, export)
@@ -42,4 +44,5 @@ def command(chosen: tuple[str, ...], export: Path | None, as_json: bool) -> None
         print_json({**made, "machines": {str(name): list(map(float, vector)) for name, vector in vectors.T.items()}})
     else:
         title = ", ".join(f"{name} {value}" for name, value in made.items())
-        print_table(title, ["machine", *map(str, vectors.columns)], [[n, *map(float, v)] for n, v in vectors.T.items()])
+        shown = [[name, *(f"{value:z.3f}" for value in map(float, vector))] for name, vector in vectors.T.items()]
+        print_table(title, ["machine", *map(str, vectors.columns)], shown)

@@ -1,13 +1,16 @@
 """`perf-assets counters`."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table
-from perf_assets.core.catalogue import Resolved, load_catalogue
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.fleet import open_warehouse
+
+if TYPE_CHECKING:
+    from perf_assets.core.catalogue import Resolved
 
 
 @click.command()
@@ -19,6 +22,9 @@ def command(chosen: tuple[str, ...], unmapped: bool, as_json: bool) -> None:
 
     What the catalogue does not know is kept under its own name; add a file to <lake>/catalogue/ to give it a meaning.
     """
+    from perf_assets.core.catalogue import load_catalogue
+    from perf_assets.workflows.fleet import open_warehouse
+
     lake = Lake.default()
     catalogue, warehouse = load_catalogue(lake.site_catalogues()), open_warehouse(lake)
     rows = []
@@ -34,7 +40,7 @@ def command(chosen: tuple[str, ...], unmapped: bool, as_json: bool) -> None:
         print_table("Counters", ["machine", "counter", "quantities", "meaning"], [list(row.values()) for row in rows])
 
 
-def _row(machine: str, counter: str, formulas: list[Resolved]) -> dict[str, str]:
+def _row(machine: str, counter: str, formulas: "list[Resolved]") -> dict[str, str]:
     used = [formula for formula in formulas if counter in formula.counters]
     return {
         "machine": machine,

@@ -21,8 +21,6 @@ from perf_assets.infra.permissions import is_anybodys, open_places
 from perf_assets.infra.profile import NAMES, VARIABLE, MultiprocessProfile, current_profile
 from perf_assets.infra.threads import process_count, thread_budget
 from perf_assets.storage.lake import Lake, strays
-from perf_assets.workflows.fleet import open_warehouse
-from perf_assets.workflows.ingest import pending
 
 _NEEDED_BYTES = 2 * 10**9
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "fuse.sshfs"}
@@ -76,7 +74,8 @@ def _versions() -> Iterator[Finding]:
             installed = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             installed = "missing"
-        if installed != pins[package]:
+        # A local build, as 2.13.0+cpu, is of the same version.
+        if installed.partition("+")[0] != pins[package]:
             other.append(f"{package} {installed} (pinned {pins[package]})")
     found = ", ".join(other) or "as pinned in constraints.txt"
     yield Finding("versions", "warning" if other else "ok", found, "run 'make setup'" if other else "")
@@ -163,6 +162,9 @@ def _locks() -> Iterator[Finding]:
         try:
             with leased(lock, lock.stem, wait_seconds=0):
                 pass
+        except OSError:
+            # A lake that may only be read: nothing of it is held by us, and nothing can be.
+            continue
         except BusyError:
             held.append(f"{lock.stem} by {holder(lock) or f'process {lock.read_text().strip()}'}")
     found = ", ".join(held) or "none held"
@@ -170,6 +172,8 @@ def _locks() -> Iterator[Finding]:
 
 
 def _landing() -> Iterator[Finding]:
+    from perf_assets.workflows.ingest import pending
+
     lake = Lake(lake_root())
     waiting = {machine: len(pending(lake, machine).bundles) for machine in lake.machines()}
     todo = {machine: count for machine, count in waiting.items() if count}
@@ -184,7 +188,13 @@ def _landing() -> Iterator[Finding]:
 
 
 def _warehouse() -> Iterator[Finding]:
+    from perf_assets.workflows.fleet import open_warehouse
+
     lake = Lake(lake_root())
+    if not lake.root.is_dir():
+        advice = "use 'perf-assets land' or 'perf-assets demo'"
+        yield Finding("lake", "warning", f"there is none at {lake.root}", advice)
+        return
     try:
         behind = [machine for machine in lake.machines() if open_warehouse(lake, wait_seconds=5).is_behind(machine)]
     except BadInputError as error:

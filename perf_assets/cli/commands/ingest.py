@@ -9,9 +9,6 @@ from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.quarantine import quarantine_strays
-from perf_assets.workflows.fleet import open_warehouse
-from perf_assets.workflows.ingest import needs_work
 
 if TYPE_CHECKING:
     from perf_assets.defs.operate.runs import MachineOutcome
@@ -25,9 +22,13 @@ if TYPE_CHECKING:
 def command(chosen: tuple[str, ...], rebuild: bool, reread: bool, as_json: bool) -> None:
     """Read what landed into the record and the warehouse, through Dagster.
 
-    Only what is new, changed or mended is read. With --rebuild nothing is read: the warehouse is made again from the
+    Only what is new, changed or fixed is read. With --rebuild nothing is read: the warehouse is made again from the
     record. A machine that fails does not stop the others; then the exit code is not 0.
     """
+    from perf_assets.storage.quarantine import quarantine_strays
+    from perf_assets.workflows.fleet import open_warehouse
+    from perf_assets.workflows.ingest import needs_work
+
     lake = Lake.default()
     if rebuild:
         counts = open_warehouse(lake).rebuild()
@@ -86,6 +87,8 @@ def report(lake: Lake, machines: list[str], outcomes: list["MachineOutcome"], *,
 
 def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int, int]]:
     """Machine, bundles, timings, runs, counters, configurations and quarantined bundles."""
+    from perf_assets.workflows.fleet import open_warehouse
+
     with open_warehouse(lake).read() as connection:
         return connection.execute(
             """

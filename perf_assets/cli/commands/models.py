@@ -7,6 +7,7 @@ import click
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.paths import has_registry, lake_root
 
 
 @click.command()
@@ -18,6 +19,9 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
 
     NAME is that of a registered model, as in perf-target-ruby.
     """
+    if not has_registry():
+        advice = "'perf-assets train' makes the first one" if lake_root().is_dir() else "there is no data lake"
+        raise BadInputError(f"no model is registered in {lake_root()}: {advice}")
     from perf_assets.registry.versions import registered
 
     if lineage:

@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from perf_assets.cli.support.lake import check_machine
+from perf_assets.cli.support.lake import check_known, check_machine
 from perf_assets.cli.support.options import json_option, run_options
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
+from perf_assets.storage.lake import Lake
 
 
 @click.command()
@@ -22,9 +23,16 @@ from perf_assets.core.errors import BadInputError
     type=click.Path(path_type=Path),
     help="Profile of the same run on the model's reference machine, where the model does not know it.",
 )
+@click.option("--force", is_flag=True, help="Take a time that is far outside the predicted interval.")
 @json_option
 def command(
-    profiles: tuple[Path, ...], machine: str, reference: Path | None, as_json: bool, nodes: int | None, **given: Any
+    profiles: tuple[Path, ...],
+    machine: str,
+    reference: Path | None,
+    force: bool,
+    as_json: bool,
+    nodes: int | None,
+    **given: Any,
 ) -> None:
     """Hand measured runs to the model in use: predictions take them into account from now on.
 
@@ -37,6 +45,7 @@ def command(
     from perf_assets.serving.runs import read_rows
 
     check_machine(machine)
+    check_known(Lake.default(), [machine])
     said = {name: value for name, value in given.items() if value is not None}
     lake = open_lake()
     measured = [row for path in profiles for row in read_rows(path, machine, said)] if profiles else [_told(said)]
@@ -58,7 +67,7 @@ def command(
         )
         for row in measured
     ]
-    noted = lake.observe(*observations)
+    noted = lake.observe(*observations, force=force)
     if as_json:
         print_json({"observed": noted.to_dicts()})
         return

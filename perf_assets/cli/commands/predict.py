@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perf_assets.cli.support.asking import ask_model
-from perf_assets.cli.support.lake import check_machine
+from perf_assets.cli.support.lake import check_known, check_machine
 from perf_assets.cli.support.options import json_option, run_options
-from perf_assets.cli.support.output import check_folder, print_json, print_table, say
+from perf_assets.cli.support.output import check_folder, print_json, say
+from perf_assets.cli.support.predictions import show_predictions
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.text import csv_of
+from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Prediction, Rows
-
-_SHOWN_ARGS = 60
-"""Letters of arguments in the table; --json and --csv have all."""
 
 
 @click.command()
@@ -26,6 +25,7 @@ _SHOWN_ARGS = 60
 @click.option("--model", metavar="NAME", help="Ask this registered model with a TABLE: NAME, NAME@ALIAS, NAME/VERSION.")
 @run_options
 @click.option("--gpus/--no-gpus", "uses_gpus", default=None, help="Whether the program uses GPUs where there are some.")
+@click.option("--no-measured", is_flag=True, help="Predict also what was measured on the machine itself.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write into this file instead: .json, or else CSV.")
@@ -35,15 +35,17 @@ def command(
     target: str | None,
     model: str | None,
     uses_gpus: bool | None,
+    no_measured: bool,
     as_json: bool,
     as_csv: bool,
     out: Path | None,
     **given: Any,
 ) -> None:
-    """Say how long runs that were measured on one machine take on another, with 90% intervals.
+    """Predict how long runs that were measured on one machine take on another, with 90% intervals.
 
     Each PROFILE is a file or folder of any format that 'perf-assets read' knows, or a landed bundle. Without any, the
-    runs come from the warehouse: all of the machine, or those of --app, --args and --ranks.
+    runs come from the warehouse: all of the machine, or those of --app, --args and --ranks. What was measured on the
+    other machine is said so; else its champion answers where it can, and the source models where it cannot.
 
     With --model, any registered model (perf-source, perf-target-…, perf-relative-vector, perf-transfer-…, one of
     'perf-assets transfer --register') is asked with the rows of a TABLE that has the columns of its signature.
@@ -60,36 +62,7 @@ def command(
         return
     if source is None or target is None:
         raise BadInputError("say --from and --to, or --model NAME and a TABLE")
-    _predict(profiles, source, target, uses_gpus, given, out, as_json=as_json, as_csv=as_csv)
-
-
-def _predict(
-    profiles: tuple[Path, ...],
-    source: str,
-    target: str,
-    uses_gpus: bool | None,
-    given: dict[str, Any],
-    out: Path | None,
-    *,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
-    from perf_assets.api import open_lake
-
-    for machine in (source, *([] if target == "all" else [target])):
-        check_machine(machine)
-    said = {name: value for name, value in given.items() if value is not None}
-    lake = open_lake()
-    if profiles:
-        runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **said)
-    else:
-        only_files = sorted(set(said) - {"app", "args", "ranks"})
-        if only_files:
-            raise BadInputError(f"--{only_files[0].replace('_', '-')} is for a PROFILE: name one")
-        runs = lake.runs(source, **said, uses_gpus=uses_gpus)
-    answers = lake.predict(runs, to=target)
-    for note in answers.notes:
-        say(note)
+    answers = _answers(profiles, source, target, uses_gpus, given, out, with_measured=not no_measured)
     if out is not None:
         _write(out, answers)
         say(f"{len(answers)} predictions are in {out}")
@@ -98,39 +71,41 @@ def _predict(
     elif as_csv:
         click.echo(_csv(answers), nl=False)
     else:
-        _print(answers)
+        show_predictions(answers)
 
 
-def _print(answers: "Rows[Prediction]") -> None:
-    columns = ["application", "configuration", "measured s", "on", "relative", "predicted s", "90% interval s"]
-    print_table(
-        f"{len(answers)} predictions from runs on {answers[0].source_machine}",
-        [*columns, "model", "AMM"],
-        [
-            (
-                answer.app,
-                f"{_shortened(answer.args)} ({answer.ranks} x {answer.threads})".strip(),
-                f"{answer.source_seconds:.4g}",
-                answer.target_machine,
-                f"{answer.relative_time:.3g}",
-                f"{answer.predicted_seconds:.4g}",
-                f"{answer.lower_seconds:.4g} to {answer.upper_seconds:.4g}",
-                f"{'source' if answer.model == 'perf-source' else 'champion'} v{answer.model_version}",
-                "with" if answer.is_with_amm else "without",
-            )
-            for answer in answers
-        ],
-    )
-    warned: dict[str, int] = {}
-    for answer in answers:
-        for warning in answer.warnings:
-            warned[f"{answer.target_machine}: {warning}"] = warned.get(f"{answer.target_machine}: {warning}", 0) + 1
-    for warning, count in warned.items():
-        say(f"warning ({count} of {len(answers)}): {warning}")
+def _answers(
+    profiles: tuple[Path, ...],
+    source: str,
+    target: str,
+    uses_gpus: bool | None,
+    given: dict[str, Any],
+    out: Path | None,
+    *,
+    with_measured: bool,
+) -> "Rows[Prediction]":
+    """What is cheap to find wrong is found before anything is loaded."""
+    machines = [source, *([] if target == "all" else [target])]
+    for machine in machines:
+        check_machine(machine)
+    if out is not None:
+        check_folder(out)
+    said = {name: value for name, value in given.items() if value is not None}
+    only_files = sorted(set(said) - {"app", "args", "ranks"})
+    if not profiles and only_files:
+        raise BadInputError(f"--{only_files[0].replace('_', '-')} is for a PROFILE: name one")
+    check_known(Lake.default(), machines)
+    from perf_assets.api import open_lake
 
-
-def _shortened(args: str) -> str:
-    return args if len(args) <= _SHOWN_ARGS else f"{args[: _SHOWN_ARGS - 1]}…"
+    lake = open_lake()
+    if profiles:
+        runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **said)
+    else:
+        runs = lake.runs(source, **said, uses_gpus=uses_gpus)
+    answers = lake.predict(runs, to=target, with_measured=with_measured)
+    for note in answers.notes:
+        say(note)
+    return answers
 
 
 def _csv(answers: "Rows[Prediction]") -> str:
@@ -145,6 +120,5 @@ def _write(out: Path, answers: "Rows[Prediction]") -> None:
     from perf_assets.infra.files import replacing
 
     text = json.dumps({"predictions": answers.to_dicts()}, indent=1) if out.suffix == ".json" else _csv(answers)
-    check_folder(out)
     with replacing(out.absolute()) as temporary:
         temporary.write_text(text)

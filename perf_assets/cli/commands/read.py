@@ -119,7 +119,7 @@ def _print_profiles(reading: Reading) -> None:
     for profile in reading.profiles:
         title = f"{reading.format}: run {profile.run}, {profile.ranks} ranks x {profile.threads_per_rank} threads"
         rows = [
-            [name, total.unit, *(f"{value:.10g}" for value in (total.sum, total.mean_over_ranks, total.min, total.max))]
+            [name, total.unit, *(f"{value:.6g}" for value in (total.sum, total.mean_over_ranks, total.min, total.max))]
             for name, total in profile.metrics.items()
         ]
         print_table(title, ["metric", "unit", "sum", "mean over ranks", "min", "max"], rows)

@@ -33,7 +33,8 @@ def command(machine: str, app: str | None, out: Path | None, as_json: bool) -> N
 
     check_machine(machine)
     lake = open_lake()
-    found = references(machine, lake.predict(lake.runs(lake.reference_machine(machine), app=app), to=machine))
+    runs = lake.runs(lake.reference_machine(machine), app=app)
+    found = references(machine, lake.predict(runs, to=machine, with_measured=False))
     found["is_simulated"] = any(
         m.is_simulated for m in lake.models() if f"{m.name} version {m.version}" in found["models"]
     )

@@ -1,6 +1,8 @@
 """The lake and the warehouse that commands work on."""
 
-from perf_assets.core.errors import BadInputError
+from collections.abc import Sequence
+
+from perf_assets.core.errors import BadInputError, UnknownError, like
 from perf_assets.core.machines import check_machine_id
 from perf_assets.storage.lake import Lake
 
@@ -13,12 +15,22 @@ def check_machine(machine: str) -> None:
         raise BadInputError(str(error)) from None
 
 
+def check_known(lake: Lake, machines: Sequence[str]) -> None:
+    """Refuse a machine that nothing landed of where one with a name like it is there: before models are loaded."""
+    known = lake.machines()
+    for machine in machines:
+        if known and machine not in known and (near := like(machine, known)):
+            raise UnknownError(f"machine {machine!r} is not known: did you mean {near}?")
+
+
 def choose_machines(lake: Lake, chosen: tuple[str, ...]) -> list[str]:
     """The chosen machines, or all; each must have landed something."""
     known = lake.machines()
     for machine in chosen:
         if machine not in known:
-            raise BadInputError(f"machine {machine!r} has nothing in {lake.landing}: land something first")
+            near = like(machine, known)
+            advice = f"did you mean {near}?" if near else "land something first"
+            raise BadInputError(f"machine {machine!r} has nothing in {lake.landing}: {advice}")
     if not known:
         raise BadInputError(f"nothing has landed in {lake.landing}: use 'perf-assets land' or 'perf-assets demo'")
     return sorted(chosen) or known

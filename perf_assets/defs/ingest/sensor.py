@@ -133,7 +133,7 @@ def again(context: dg.SensorEvaluationContext, asked: dict[str, int], job_name: 
             del asked[machine]
         elif retries >= _MOST_RETRIES:
             context.log.error(
-                f"{machine} failed {retries + 1} times: mend what run {record.dagster_run.run_id[:8]} says, then "
+                f"{machine} failed {retries + 1} times: fix what run {record.dagster_run.run_id[:8]} says, then "
                 "re-execute it"
             )
             del asked[machine]

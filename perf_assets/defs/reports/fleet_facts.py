@@ -1,9 +1,11 @@
 """Gathers what the page of the fleet shows."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from perf_assets.core.freshness import Freshness, load_freshness
+from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.links import dagster_url, mlflow_url
@@ -34,18 +36,21 @@ _ENOUGH_RUNS = 5
 def fleet_facts(lake: LakeResource) -> "FleetFacts":
     """All machines that landed."""
     from perf_assets.registry.source import NAME
-    from perf_assets.registry.versions import created_at, versions
+    from perf_assets.registry.versions import created_at, tags_of, versions
     from perf_assets.reports.fleet.facts import FleetFacts
+    from perf_assets.workflows.story import story_of
     from perf_assets.workflows.vectors import state
 
     freshness = load_freshness(lake.lake().root)
     has_tables = lake.lake().warehouse.is_file()
     counts = lake.warehouse().frame(_COUNTS).set_index("machine") if has_tables else None
     sources = versions(NAME)
-    trained_at = created_at(NAME, max(sources.values())) if sources else None
+    newest = max(sources.values(), default=0)
+    trained_at = created_at(NAME, newest) if newest else None
+    taught = set(tags_of(NAME, newest).get("machines", NAME).split(", ")) if newest else set()
     return FleetFacts(
         datetime.now(UTC),
-        tuple(_state(lake, machine, counts, freshness, bool(sources)) for machine in lake.lake().machines()),
+        tuple(_state(lake, machine, counts, freshness, taught) for machine in lake.lake().machines()),
         freshness.default_days,
         sources,
         trained_at,
@@ -54,11 +59,12 @@ def fleet_facts(lake: LakeResource) -> "FleetFacts":
         mlflow_url(),
         other_pages(lake.lake()),
         state(lake.warehouse(), freshness.vector_days) if has_tables else None,
+        story_of(lake.lake()),
     )
 
 
 def _state(
-    lake: LakeResource, machine: str, counts: "pd.DataFrame | None", freshness: Freshness, has_sources: bool
+    lake: LakeResource, machine: str, counts: "pd.DataFrame | None", freshness: Freshness, taught: Collection[str]
 ) -> "MachineState":
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHALLENGER, CHAMPION, versions
@@ -90,8 +96,9 @@ def _state(
         "challenger_reason": _reason(verdicts, challenger),
         "has_drifted": has_drifted,
         "page": page if (lake.lake().reports / page).is_file() else None,
+        "is_source": machine in taught,
     }
-    return MachineState(**facts, actions=tuple(_actions(facts, limit.days, has_sources)))
+    return MachineState(**facts, actions=tuple(_actions(facts, limit.days, bool(taught))))
 
 
 def _reason(verdicts: "pd.DataFrame | None", version: int | None) -> str:
@@ -117,11 +124,18 @@ def _actions(facts: dict[str, Any], limit_days: int, has_sources: bool) -> list[
     rules = [
         (facts["has_drifted"], f"new runs contradict its champion: look at {machine}'s page, then repeat odd runs"),
         (facts["waiting_count"], "bundles wait to be ingested: 'perf-assets ingest', or start 'perf-assets up'"),
-        (facts["quarantined"], "bundles were refused: mend their files, or land them again"),
+        (
+            any(DAMAGED_ON_PURPOSE not in bundle for bundle in facts["quarantined"]),
+            "bundles were refused: fix their files, or land them again",
+        ),
         (not facts["kernels_count"], f"land a RAJAPerf run: nothing describes {machine} without one"),
         (not has_sources, "there are no source models yet: 'perf-assets train'"),
         (
-            has_sources and facts["kernels_count"] and champion is None and facts["challenger_version"] is None,
+            has_sources
+            and facts["kernels_count"]
+            and champion is None
+            and facts["challenger_version"] is None
+            and not facts["is_source"],
             f"'perf-assets adapt --machine {machine}'",
         ),
         (champion is not None and champion.shots < _ENOUGH_RUNS, f"run some of 'perf-assets plan {machine}'"),

@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.paths import mlflow_tracking_uri
+from perf_assets.core.tables.landing import SPECS
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.runs import COUNTERS_WIDE
 from perf_assets.core.tables.verdicts import VERDICTS
+from perf_assets.core.text import without_passwords
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.results import rows_of, stored
@@ -75,7 +78,39 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         nothing if verdicts is None else verdicts,
         missing,
         alias,
+        without_passwords(mlflow_tracking_uri()),
+        _sheet(lake, machine),
+        *_predicted(lake, adapted),
     )
+
+
+def _sheet(lake: LakeResource, machine: str) -> dict[str, str]:
+    """The data sheet in the words of a person."""
+    from perf_assets.reports.machine.sheet import sheet_rows
+
+    rows = lake.warehouse().frame(f"SELECT * FROM {SPECS.name} WHERE machine = ?", [machine])
+    return {} if rows.empty else sheet_rows({str(name): value for name, value in rows.iloc[0].to_dict().items()})
+
+
+def _predicted(lake: LakeResource, adapted: "AdaptedTarget") -> "tuple[pd.DataFrame, bool]":
+    """Runs beside what a fit that did not see them said; whether these are runs that were kept aside."""
+    import numpy as np
+    import pandas as pd
+
+    from perf_assets.workflows.kept_aside import scored
+
+    aside = scored(lake.lake())
+    if len(aside) and (own := aside[aside["machine"] == adapted.machine]).shape[0]:
+        last = own[own["shots"] == own["shots"].max()].rename(columns={"target": "seen_as"})
+        return last[["seen_as", "configuration", "measured_seconds", "predicted_seconds"]], True
+    samples = adapted.samples
+    place = {name: row for row, name in enumerate(samples.configurations)}
+    rows = [
+        (name, run, np.exp(samples.log_seconds[samples.machines.index(name), place[run]]), np.exp(said))
+        for name, view in adapted.views.items()
+        for run, said in view.held_out.items()
+    ]
+    return pd.DataFrame(rows, columns=["seen_as", "configuration", "measured_seconds", "predicted_seconds"]), False
 
 
 def _named(machine: str, number: int) -> str:

@@ -52,7 +52,7 @@ class SeedsConfig(dg.Config):
             ADAPTED,
             "Target model of a machine: a registered source model, without what it learned from the machine's runs, as "
             "the prior, corrected by the machine's own runs. Chosen on held-out runs; registered in MLflow as "
-            "perf-target-<machine>, first as @challenger.",
+            "perf-target-MACHINE, first as @challenger.",
             {"mlflow", "python"},
             [FEATURES.name, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
@@ -135,11 +135,15 @@ def score_machine(
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.models.target.matrix import learning_curve
     from perf_assets.registry.target import log_learning_curve
+    from perf_assets.workflows.kept_aside import has_truth, score_kept_aside
 
     machine = context.partition_key
     try:
         inputs = inputs_of(lake, machine)
-        rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
+        if has_truth(lake.lake(), machine):
+            rows = score_kept_aside(lake.lake(), inputs, config.shots, config.seeds, context.log.info)
+        else:
+            rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
     except (RegistryError, UnreadableFileError):
         raise
     except BadInputError as error:
@@ -162,10 +166,10 @@ def score_machine(
     specs=[
         model_spec(
             PAGE,
-            "Page of a machine: AMM, severity, chosen model and candidates, learning curve, calibration, alignment of "
-            "counters, next runs, what became of its models.",
+            "Page of a machine: data sheet, predicted against measured, learning curve, calibration, severity, AMM, "
+            "alignment of counters, next runs, model history.",
             {"html"},
-            [ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, FEATURES.name, COUNTERS_WIDE],
+            [ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, FEATURES.name, COUNTERS_WIDE, SPECS.name],
         ).replace_attributes(automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,

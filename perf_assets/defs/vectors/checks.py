@@ -61,6 +61,6 @@ def check_vector_model(lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
             "problems": "; ".join(problems) or "none",
             "limit_days": now.limit_days,
             "absent_machines": ", ".join(now.absent_machines) or "none",
-            "what_to_do": "the weekly training mends it, or 'perf-assets vectors'" if problems else "nothing",
+            "what_to_do": "the weekly training fixes it, or 'perf-assets vectors'" if problems else "nothing",
         },
     )

@@ -141,6 +141,24 @@ PERF_STAT: Table = {
 PERF_STAT_SOFTWARE = frozenset(("context-switches", "cpu-migrations", "page-faults", "syscalls:sys_enter_openat"))
 """Always live; the others share six hardware counters."""
 
+PERF_STAT_ARM: Table = {
+    "context-switches": {"context_switches": 1.0},
+    "cpu-migrations": {"migrations": 1.0},
+    "page-faults": {"page_faults": 1.0},
+    "cycles": {"cycles": 1.0},
+    "instructions": {"instructions": 1.0},
+    "stalled-cycles-backend": {"backend_stall_cycles": 1.0},
+    "branches": {"branches": 1.0},
+    "branch-misses": {"mispredicted_branches": 1.0},
+    # On this architecture: accesses to L1, and those that miss it.
+    "cache-references": {"loads": 1.0, "stores": 1.0},
+    "cache-misses": {"l1_load_misses": 1.0, "l1_store_misses": 1.0},
+    "L1-dcache-loads": {"loads": 1.0, "stores": 1.0},
+    "L1-dcache-load-misses": {"l1_load_misses": 1.0, "l1_store_misses": 1.0},
+    "dTLB-load-misses": {"tlb_misses": 1.0},
+    "syscalls:sys_enter_openat": {"files_opened": 1.0},
+}
+
 ZEN3_SAMPLES: Table = {
     "ex_ret_instr": {"instructions": 1.0},
     "ex_ret_brn": {"branches": 1.0},

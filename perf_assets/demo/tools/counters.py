@@ -69,6 +69,12 @@ def _events(*host_tables: tables.Table, device: tables.Table | None = None) -> E
     return EventSet({name: sums for table in host_tables for name, sums in table.items()}, device or {})
 
 
+_SAPPHIRE_RAPIDS = (
+    _events(tables.PAPI_INSTRUCTIONS, tables.PAPI_MIX, tables.PAPI_SYSTEM),
+    _events(tables.PAPI_INSTRUCTIONS, tables.SAPPHIRE_RAPIDS_MEMORY),
+    _events(tables.PAPI_INSTRUCTIONS, tables.SAPPHIRE_RAPIDS_ARITHMETIC),
+)
+
 EVENT_SETS: Mapping[str, tuple[EventSet, ...]] = {
     "quartz": (
         _hpcrun(tables.CPU_TIME, tables.PAPI_INSTRUCTIONS, tables.PAPI_MIX, tables.HPCRUN_FILES),
@@ -98,14 +104,12 @@ EVENT_SETS: Mapping[str, tuple[EventSet, ...]] = {
         _hpcrun(tables.PERF_INSTRUCTIONS, tables.POWER9_CACHES, tables.PERF_EVENTS),
         _hpcrun(tables.PERF_INSTRUCTIONS, device=tables.NVIDIA_GPU),
     ),
-    "dane": (
-        _events(tables.PAPI_INSTRUCTIONS, tables.PAPI_MIX, tables.PAPI_SYSTEM),
-        _events(tables.PAPI_INSTRUCTIONS, tables.SAPPHIRE_RAPIDS_MEMORY),
-        _events(tables.PAPI_INSTRUCTIONS, tables.SAPPHIRE_RAPIDS_ARITHMETIC),
-    ),
+    "dane": _SAPPHIRE_RAPIDS,
+    "xeonmax": _SAPPHIRE_RAPIDS,
     "tioga": (_events(tables.ZEN3_SAMPLES, device=tables.ROCPROF_SAMPLES),),
     "h100": (_events(tables.SAPPHIRE_RAPIDS_SAMPLES, device=tables.NSIGHT_SAMPLES),),
     "epyc-vm": (_events(tables.CPU_TIME, tables.PERF_STAT),),
+    "grace": (_events(tables.CPU_TIME, tables.PERF_STAT_ARM),),
 }
 """By machine: one set per profiling run, because the counters do not all fit into one."""
 

@@ -132,14 +132,23 @@ class SourceModel:
         )
 
     def _error(self, app: str, target: str, *, with_amm: bool) -> tuple[float, str]:
-        """Log error where as much was new, and what that was: the larger one where application and machine are."""
+        """Log error where as much was new, and what that was: the larger one where application and machine are.
+
+        Where neither is, more is known than where one was: the smaller one.
+        """
         errors = self.errors.get("with" if with_amm else "without", {})
-        is_new = target not in self.machines.trained
-        unseen: list[Unseen] = ["machine"] if is_new else ["application"]
-        if is_new and app not in self.machines.applications:
-            unseen.append("application")
-        found = [(errors[what], what) for what in unseen if what in errors]
-        return max(found or [(error, what) for what, error in errors.items()], default=(np.nan, ""))
+        every: list[tuple[float, str]] = [(error, what) for what, error in errors.items()]
+        new = [
+            what
+            for what, known, name in (
+                ("machine", self.machines.trained, target),
+                ("application", self.machines.applications, app),
+            )
+            if name not in known
+        ]
+        if not new:
+            return min(every, default=(np.nan, ""))
+        return max([found for found in every if found[1] in new] or every, default=(np.nan, ""))
 
     def _with_amm(self, questions: Questions) -> Floats:
         assert self.with_amm is not None

@@ -129,4 +129,4 @@ def _next(facts: DatasetFacts) -> Part:
 def _verdicts(facts: DatasetFacts) -> Part:
     columns = ["version", "decision", "shots", "log_rmse", "champion_log_rmse", "target_only_log_rmse", "reason"]
     shown = facts.verdicts[::-1][columns].astype({name: float for name in columns if name.endswith("rmse")})
-    return Part("What became of its models", "", [], {"Newest first": shown})
+    return Part("Model history", "", [], {"Newest first": shown})

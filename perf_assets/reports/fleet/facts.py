@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
+from perf_assets.reports.fleet.story import Story
+
 
 @dataclass(frozen=True)
 class Champion:
@@ -48,6 +51,23 @@ class MachineState:
     """File name of its own page, in the same folder."""
     actions: tuple[str, ...]
     """What to do next, most urgent first."""
+    is_source: bool = False
+    """Whether the source models in use learned from it: it needs no model of its own."""
+
+    @property
+    def refused_count(self) -> int:
+        """Bundles in quarantine that somebody should look at: not those that the demo damages."""
+        return sum(DAMAGED_ON_PURPOSE not in bundle for bundle in self.quarantined)
+
+    @property
+    def damaged_count(self) -> int:
+        """Bundles in quarantine that the demo damaged on purpose."""
+        return len(self.quarantined) - self.refused_count
+
+    @property
+    def lacks_model(self) -> bool:
+        """Whether it should have a model, and has none."""
+        return self.champion is None and not self.is_source
 
 
 @dataclass(frozen=True)
@@ -94,3 +114,5 @@ class FleetFacts:
     pages: dict[str, str]
     """Title by file name of the other pages in the same folder, those of machines left out."""
     vectors: VectorState | None = None
+    story: Story | None = None
+    """What a few runs are worth; None where nothing was scored yet."""

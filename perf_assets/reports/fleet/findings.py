@@ -34,15 +34,21 @@ def state_words(state: MachineState) -> list[tuple[str, Tone]]:
     """What is to be known of a machine, worst first; `well` where there is nothing else to say."""
     words = [
         (state.has_drifted, "drifted", Tone.BAD),
-        (bool(state.quarantined), f"{len(state.quarantined)} quarantined", Tone.BAD),
-        (state.champion is None, "no model yet", Tone.WARN),
+        (state.refused_count > 0, f"{state.refused_count} quarantined", Tone.BAD),
+        (state.lacks_model, "no model yet", Tone.WARN),
         (_is_beaten(state.champion), "beaten by baseline", Tone.WARN),
         (state.waiting_count > 0, f"{state.waiting_count} waiting", Tone.WARN),
         (state.last_landed_at is None, "nothing measured", Tone.WARN),
         (state.last_landed_at is not None and not state.is_fresh, "stale", Tone.WARN),
         (state.challenger_version is not None, f"challenger {state.challenger_version} waits", Tone.WARN),
     ]
-    return [(word, tone) for holds, word, tone in words if holds] or [("well", Tone.GOOD)]
+    well = "well, teaches the source models" if state.champion is None else "well"
+    return [(word, tone) for holds, word, tone in words if holds] or [(well, Tone.GOOD)]
+
+
+def is_well(state: MachineState) -> bool:
+    """Whether nothing of a machine needs a person."""
+    return all(tone == Tone.GOOD for _, tone in state_words(state))
 
 
 def next_actions(machines: Iterable[MachineState]) -> list[Action]:
@@ -54,22 +60,21 @@ def next_actions(machines: Iterable[MachineState]) -> list[Action]:
     for state in machines:
         tones = [tone for _, tone in state_words(state)]
         severity = (-tones.count(Tone.BAD), -tones.count(Tone.WARN))
-        is_well = tones == [Tone.GOOD]
         ranked += [
-            ((is_well, rank, not state.has_drifted, *severity, state.machine), Action(state, text))
+            ((is_well(state), rank, not state.has_drifted, *severity, state.machine), Action(state, text))
             for rank, text in enumerate(state.actions)
         ]
     return [action for _, action in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def fleet_findings(facts: FleetFacts) -> list[Finding]:
-    """How the fleet is, and what is not well, worst first."""
+    """Status of the fleet: what is not well, worst first."""
     if not facts.machines:
         nothing = Finding("No machine is known yet.", "Land a bundle (perf-assets land), or try perf-assets demo.")
         return [nothing, *_strays(facts)]
     found = [_size(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts), *_without_model(facts)]
     found += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
-    if all(state_words(state) == [("well", Tone.GOOD)] for state in facts.machines) and not facts.strays:
+    if all(is_well(state) for state in facts.machines) and not facts.strays:
         found.insert(1, Finding("All is well.", "No drift, nothing stale, quarantined or waiting, no challenger."))
     return found
 
@@ -114,17 +119,26 @@ def _drifted(facts: FleetFacts) -> list[Finding]:
 
 
 def _quarantined(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.quarantined]
-    count = sum(len(state.quarantined) for state in found)
-    if not found:
-        return []
-    is_one = count == 1
-    return [
-        Finding(
-            f"{_counted(count, 'bundle')} of {_names(found)} {'is' if is_one else 'are'} in quarantine.",
-            f"{'It is' if is_one else 'They are'} in no table and no model; the reasons are below.",
+    found = [state for state in facts.machines if state.refused_count]
+    count = sum(state.refused_count for state in found)
+    damaged = sum(state.damaged_count for state in facts.machines)
+    said = []
+    if found:
+        is_one = count == 1
+        said.append(
+            Finding(
+                f"{_counted(count, 'bundle')} of {_names(found)} {'is' if is_one else 'are'} in quarantine.",
+                f"{'It is' if is_one else 'They are'} in no table and no model; the reasons are below.",
+            )
         )
-    ]
+    if damaged:
+        said.append(
+            Finding(
+                f"The demo damaged {_counted(damaged, 'bundle')} on purpose, to show quarantine.",
+                "Nothing is to be done about them; the reasons for which they were refused are below.",
+            )
+        )
+    return said
 
 
 def _strays(facts: FleetFacts) -> list[Finding]:
@@ -135,7 +149,7 @@ def _strays(facts: FleetFacts) -> list[Finding]:
 
 
 def _without_model(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.champion is None]
+    found = [state for state in facts.machines if state.lacks_model]
     return [Finding(f"No model yet of {_names(found)}.", "")] if found else []
 
 

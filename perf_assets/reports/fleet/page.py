@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from perf_assets.reports.fleet.facts import FleetFacts, MachineState
 from perf_assets.reports.fleet.findings import age, fleet_findings, next_actions, state_words
-from perf_assets.reports.machine.numbers import times
+from perf_assets.reports.fleet.story import Story, story_charts, story_finding
+from perf_assets.reports.machine.numbers import records, times
 from perf_assets.reports.scores import error
 from perf_assets.reports.site import Chart, chart, template
 from perf_assets.reports.style import BLUE, MOST_MAPE, ORANGE, Target, dots, errors_axis, written
@@ -87,10 +89,26 @@ def fleet_page(facts: FleetFacts) -> str:
             (state, bundle, reason) for state in facts.machines for bundle, reason in state.quarantined.items()
         ],
         errors=_errors(facts.machines),
+        story=_story(facts.story),
+        pages_of={state.machine: state.page for state in facts.machines},
         stale_vectors=facts.vectors.problems(facts.made_at) if facts.vectors else [],
         age=lambda moment: age(moment, facts.made_at),
         version_address=partial(_version_address, facts.mlflow_url),
     )
+
+
+def _story(story: Story | None) -> dict[str, Any] | None:
+    """What a few runs are worth: a sentence, a table, figures."""
+    if story is None or story.curve.empty:
+        return None
+    return {
+        "finding": story_finding(story),
+        "rows": records(story.last),
+        "charts": story_charts(story),
+        "test_runs": story.test_runs,
+        "are_kept_aside": story.are_kept_aside,
+        "is_simulated": story.is_simulated,
+    }
 
 
 def _version_address(mlflow_url: str, model: str, version: int) -> str:

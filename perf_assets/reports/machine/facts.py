@@ -1,6 +1,7 @@
 """What the page of a machine is made of."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -38,3 +39,11 @@ class MachineFacts:
     """Why a part is not there, by its name here."""
     alias: str = "champion"
     """Of the version that the page tells of: `challenger` where nothing was promoted yet."""
+    tracking_uri: str = ""
+    """Address of the MLflow store, as a program gives it."""
+    sheet: Mapping[str, str] = field(default_factory=dict)
+    """What its data sheet says, by property; empty where it has none."""
+    predicted: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """seen_as, configuration, measured_seconds, predicted_seconds: of runs that the fit did not see."""
+    are_kept_aside: bool = False
+    """Whether these runs never landed; else each was held out of those that did."""

@@ -186,7 +186,11 @@ def chosen_finding(view: str, here: pd.DataFrame) -> Finding | None:
 
 
 def _against(ours: float, theirs: float) -> str:
+    if error(ours) == error(theirs):
+        return "about the same as that of"
     factor = theirs / ours if ours > 0 else np.inf
+    if factor * WORTHLESS < 1:
+        return f"more than {WORTHLESS:.0f} times larger than that of"
     if not np.isfinite(factor) or factor > WORTHLESS:
         return f"more than {WORTHLESS:.0f} times smaller than that of"
     if f"{factor:.1f}" == "1.0":
@@ -223,7 +227,7 @@ def _curve(title: str, medians: pd.DataFrame) -> Finding | None:
     if not every.empty:
         best = int((ours[every.index] <= every.min(axis=1)).sum())
         details.append(f"smallest of all methods, other corrections too, at {_share(best, len(every))}")
-    return Finding(f"{title}: median MAPE of what is registered {', '.join(ends)}.", _sentence(details))
+    return Finding(f"{title}: median MAPE of our model {', '.join(ends)}.", _sentence(details))
 
 
 def _share(part: int, whole: int) -> str:
@@ -248,7 +252,7 @@ def _coverage(title: str, means: "pd.Series[float]") -> Finding:
         if not GOAL[0] <= value <= GOAL[1]
     ]
     return Finding(
-        f"{title}: the 90% interval of what is registered holds {held} of the test rows.",
+        f"{title}: the 90% interval of our model holds {held} of the test rows.",
         f"Outside of {GOAL[0]:.0%} to {GOAL[1]:.0%} with {', '.join(outside)}."
         if outside
         else f"Between {GOAL[0]:.0%} and {GOAL[1]:.0%} at every number of shots.",
@@ -274,7 +278,7 @@ def _aligned(alignment: pd.DataFrame, source: str) -> Finding:
         f"Counters: {stable} of {len(alignment)} correspondences with {source} are the same in at least "
         f"{_STABLE:.0%} of folds.",
         f"In {same} of {len(alignment)} the name is the same on both machines. The most important counter of {source}, "
-        f"{first['source_counter']}, is stood in for by {first['target_counter']} (weight {first['weight']:.2f}, "
+        f"{first['source_counter']}, is replaced by {first['target_counter']} (weight {first['weight']:.2f}, "
         f"the same in {first['stability']:.0%} of folds).",
     )
 
@@ -283,6 +287,11 @@ def _plan(view: str, here: pd.DataFrame) -> Finding:
     runs = here.sort_values("rank")
     first = runs.iloc[0]
     before, after = error(first["error_before_ratio"]), error(runs.iloc[-1]["error_after_ratio"])
+    if before == after:
+        return Finding(
+            f"{view}: no further run is worth it.",
+            f"The expected error would stay at {before} with all {len(runs)} that were looked at.",
+        )
     hours = runs["node_hours"]
     price = f" for {hours.sum():,.3g} node-hours" if hours.notna().all() else "; not all of their prices are known"
     return Finding(

@@ -7,14 +7,14 @@ import pandas as pd
 
 PRODUCT = "product"
 METHODS = {
-    PRODUCT: "what is registered",
-    "paired": "all candidates, by evidence",
-    "with_prior": "correction of the prior",
-    "without_prior": "correction without prior",
+    PRODUCT: "our model",
+    "paired": "blended correction",
+    "with_prior": "benchmark expectation, corrected",
+    "without_prior": "time on the source, corrected",
     "source_unchanged": "time on the source, unchanged",
     "constant_ratio": "constant ratio of the shots",
-    "prior_unchanged": "prior, unchanged",
-    "prior_constant_ratio": "prior and a constant ratio",
+    "prior_unchanged": "benchmark expectation, unchanged",
+    "prior_constant_ratio": "benchmark expectation, constant ratio",
     "target_ridge": "ridge on the shots alone",
     "target_gp": "Gaussian process on the shots alone",
     "product_source_functions": "functions of the sources",

@@ -1,17 +1,21 @@
 """The page of one machine as HTML without outside parts: what is registered, how good it is, and what to run next."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from perf_assets.reports.fleet.story import draw_scatter
 from perf_assets.reports.machine.facts import MachineFacts
 from perf_assets.reports.machine.figures import Shown, curve_chart, weights_chart
 from perf_assets.reports.machine.findings import drift_finding, machine_findings, severity_finding, verdicts_of
 from perf_assets.reports.machine.numbers import (
+    PRODUCT,
     by_view,
     candidate_tables,
     digits,
     distances,
+    is_baseline,
     method_name,
     methods_of,
     over_seeds,
@@ -19,7 +23,7 @@ from perf_assets.reports.machine.numbers import (
     records,
     times,
 )
-from perf_assets.reports.site import Chart, template
+from perf_assets.reports.site import Chart, chart, template
 from perf_assets.reports.xamm.amm_charts import map_chart, vectors_chart
 
 _TEMPLATE = "machine.html.jinja"
@@ -37,6 +41,9 @@ def machine_page(facts: MachineFacts) -> str:
         is_simulated=facts.is_simulated,
         registered_as=facts.registered_as,
         address=f"models:/perf-target-{facts.machine}@{facts.alias}",
+        tracking_uri=facts.tracking_uri,
+        sheet=facts.sheet,
+        predicted=_predicted(facts),
         findings=machine_findings(facts),
         amm=_amm(facts),
         reference=facts.alignment_source,
@@ -87,8 +94,26 @@ def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
             cell |= {"middle": cell[middle], "is_best": cell[middle] == best[cell["shots"]]}
             rows[cell["method"]][cell["shots"]] = cell
         tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
-    chart = curve_chart(facts.machine, facts.curve, shown)
-    return {"chart": chart, "tables": tables, "seeds": int(found["seeds"].max())}
+    # Of our own variants the table tells: their lines would hide what matters.
+    drawn = facts.curve[facts.curve["method"].map(lambda name: name == PRODUCT or is_baseline(name))]
+    drawing = curve_chart(facts.machine, facts.curve if drawn.empty or shown is Shown.COVERAGE else drawn, shown)
+    return {"chart": drawing, "tables": tables, "seeds": int(found["seeds"].max())}
+
+
+def _predicted(facts: MachineFacts) -> Chart | None:
+    """Predicted against measured, of runs that the fit did not see."""
+    if facts.predicted.empty:
+        return None
+    runs = facts.predicted.rename(columns={"seen_as": "machine"})
+    ratio = (runs["predicted_seconds"] / runs["measured_seconds"] - 1).abs()
+    which = "runs that were kept aside" if facts.are_kept_aside else "runs, each predicted by a fit that did not see it"
+    return chart(
+        f"{facts.machine}-predicted",
+        f"Predicted against measured: {len(runs)} {which}.",
+        f"{(ratio <= 0.1).mean():.0%} within 10%, {(ratio <= 0.25).mean():.0%} within 25%.",
+        partial(draw_scatter, runs),
+        runs,
+    )
 
 
 def _alignment(facts: MachineFacts) -> dict[str, Any] | None:

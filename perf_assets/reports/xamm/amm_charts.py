@@ -39,7 +39,7 @@ def map_chart(name: str, amms: pd.DataFrame, groups: "pd.Series[str] | None" = N
 def amm_page(rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart) -> str:
     """The page of all AMMs; `rows` of `model_amm__vectors` say which data they are from."""
     return results_page(
-        "Abstract machine models (AMM)",
+        "Machine models (AMM)",
         origin(rows),
         "A vector for each machine as programs see it, made of its RAJAPerf runs.",
         [Part("Vectors", "", [heat_map]), Part("Map of machines", "", [on_a_map])],

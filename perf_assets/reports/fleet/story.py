@@ -1,0 +1,165 @@
+"""What a few runs on a machine are worth: error over runs, predicted against measured, and one sentence about both."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from perf_assets.reports.machine.numbers import records
+from perf_assets.reports.scores import error
+from perf_assets.reports.site import Chart, chart
+from perf_assets.reports.style import BLUE, GREY, ORANGE, Target, colours, written
+from perf_assets.reports.xamm.findings import Finding
+
+LINES: Mapping[str, tuple[str, str]] = {
+    "ours": ("our model", BLUE),
+    "target_only": ("best model of these runs alone (target-only)", ORANGE),
+    "unchanged": ("time on the reference machine, unchanged", GREY),
+}
+"""Column -> name and colour."""
+_MOST = 3.0
+"""End of the axis of errors, as a ratio: what lies beyond would flatten the rest."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """Errors of models of machines by the number of runs that they were given."""
+
+    curve: pd.DataFrame
+    """machine, shots, kept_aside, ours, target_only, unchanged, coverage."""
+    runs: pd.DataFrame
+    """machine, measured_seconds, predicted_seconds: by the model of all runs that landed; may be empty."""
+    are_kept_aside: bool
+    """Whether the test runs never landed; else they were held out of the runs that did."""
+    is_simulated: bool
+
+    @property
+    def last(self) -> pd.DataFrame:
+        """Of each machine, the row with most runs."""
+        return self.curve.loc[self.curve.groupby("machine")["shots"].idxmax()].sort_values("machine")
+
+    @property
+    def test_runs(self) -> str:
+        """How the runs that errors are of are called."""
+        return "runs kept aside" if self.are_kept_aside else "held-out runs"
+
+
+def story_finding(story: Story) -> Finding:
+    """The worth of a few runs in one sentence, and where it is not so."""
+    last = story.last
+    middle = {name: float(last[name].median()) for name in LINES}
+    fewest, most = int(last["shots"].min()), int(last["shots"].max())
+    runs = f"{most} runs" if fewest == most else f"{fewest} to {most} runs"
+    machines = "1 machine" if len(last) == 1 else f"{len(last)} machines (median)"
+    headline = (
+        f"With {runs} each on {machines} our models are {error(middle['ours'])} off on {story.test_runs}; the best "
+        f"models of these runs alone {error(middle['target_only'])}, the time unchanged {error(middle['unchanged'])}."
+    )
+    lost = [
+        f"{row['machine']} ({error(row['ours'])}; {LINES[best][0]} {error(row[best])})"
+        for row in records(last)
+        if (best := _best(row)) != "ours"
+    ]
+    smallest = f"Ours is the smallest error on {len(last) - len(lost)} of {len(last)}"
+    return Finding(headline, f"{smallest}; not on {', '.join(lost)}." if lost else f"{smallest}.")
+
+
+def _best(row: dict[str, float]) -> str:
+    return min(LINES, key=lambda name: row[name] if row[name] == row[name] else np.inf)
+
+
+def story_charts(story: Story) -> list[Chart]:
+    """Error over runs; predicted against measured where single runs are known."""
+    found = [
+        chart(
+            "few-runs-errors",
+            f"Error on {story.test_runs} over the number of runs on the machine.",
+            story_finding(story).headline,
+            partial(draw_curve, story),
+            story.curve,
+        )
+    ]
+    if len(story.runs):
+        ratio = (story.runs["predicted_seconds"] / story.runs["measured_seconds"] - 1).abs()
+        found.append(
+            chart(
+                "few-runs-predicted",
+                "Predicted against measured seconds, a point per run that was kept aside.",
+                f"{len(ratio)} runs: {(ratio <= 0.1).mean():.0%} within 10%, {(ratio <= 0.25).mean():.0%} within 25%.",
+                partial(draw_scatter, story.runs),
+                story.runs,
+            )
+        )
+    return found
+
+
+def draw_curve(story: Story, target: Target) -> Figure:
+    """Three lines, the median over machines; thin ones are single machines."""
+    figure = Figure(figsize=(6.2, 4.8), layout="constrained")
+    axes = figure.subplots()
+    shared = _shared_shots(story.curve)
+    for name, (label, colour) in LINES.items():
+        clipped = story.curve.assign(value=100 * story.curve[name].clip(upper=_MOST))
+        for _, own in clipped.groupby("machine"):
+            axes.plot(own["shots"], own["value"], color=colour, linewidth=0.8, alpha=0.35)
+        middle = clipped[clipped["shots"].isin(shared)].groupby("shots")["value"].median().dropna()
+        axes.plot(middle.index, middle, "o-", color=colour, linewidth=2.6, markersize=6, label=label)
+        if len(middle):
+            text = error(middle.iloc[-1] / 100)
+            end = (middle.index[-1], middle.iloc[-1])
+            axes.annotate(text, end, (8, 0), textcoords="offset points", va="center", color=colour, weight="bold")
+    axes.set_xticks(sorted(story.curve["shots"].unique()))
+    axes.set_xlabel("runs on the new machine")
+    axes.set_ylabel(f"mean error on {story.test_runs}")
+    axes.margins(x=0.16)
+    _percent_log(axes)
+    figure.legend(loc="outside upper center", ncols=1, frameon=False, fontsize=9)
+    origin = "simulated fleet" if story.is_simulated else "measured"
+    machines = ", ".join(sorted(story.curve["machine"].unique()))
+    figure.supxlabel(f"thick: median over machines; thin: {machines}; {origin}", size=8)
+    return written(figure, target)
+
+
+def _shared_shots(curve: pd.DataFrame) -> list[int]:
+    """Numbers of runs that at least half of the machines have: a median of one would not be one."""
+    counts = curve.groupby("shots")["machine"].nunique()
+    return [int(shots) for shots in counts[counts >= max(1, counts.max() / 2)].index]
+
+
+def draw_scatter(runs: pd.DataFrame, target: Target) -> Figure:
+    """A point per run, a colour per machine; the band holds what is within a quarter."""
+    figure = Figure(figsize=(6.2, 4.8), layout="constrained")
+    axes = figure.subplots()
+    seconds = runs[["measured_seconds", "predicted_seconds"]]
+    ends = np.array([seconds.min().min() / 1.5, seconds.max().max() * 1.5])
+    axes.fill_between(ends, ends / 1.25, ends * 1.25, color="#e4eef8", zorder=0, label="within 25%")
+    axes.plot(ends, ends, color="#555555", linewidth=1, zorder=1)
+    names = sorted(runs["machine"].unique())
+    for name, colour in colours(names).items():
+        own = runs[runs["machine"] == name]
+        axes.plot(own["measured_seconds"], own["predicted_seconds"], ".", color=colour, alpha=0.6, label=name)
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    axes.set_xlabel("measured seconds")
+    axes.set_ylabel("predicted seconds")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(color="#eeeeee", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    return written(figure, target)
+
+
+def _percent_log(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
