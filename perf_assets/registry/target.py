@@ -14,8 +14,7 @@ from perf_assets.core.metrics import mape
 from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, open_store, register
-from perf_assets.registry.tables.target import example_questions
-from perf_assets.registry.tables.target_inputs import signature
+from perf_assets.registry.tables.target import example_questions, signature
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
 FORMULAS = "counters.json"
@@ -68,16 +67,16 @@ def register_target(
         save_formulas(folder / FORMULAS, formulas)
 
     candidate = Candidate(
-        registered_name(adapted.machine),
-        Path(__file__).with_name("pyfunc") / "target.py",
-        save,
-        signature(formulas),
-        example_questions(adapted),
-        metrics,
-        params,
-        {**provenance, "kind": "target", "machine": adapted.machine, "severity": _severity(adapted)},
-        {"candidates": candidate_table(adapted)},
-        files,
+        registered_name=registered_name(adapted.machine),
+        code=Path(__file__).with_name("pyfunc") / "target.py",
+        save=save,
+        signature=signature(formulas),
+        example=example_questions(adapted),
+        metrics=metrics,
+        params=params,
+        tags={**provenance, "kind": "target", "machine": adapted.machine, "severity": _severity(adapted)},
+        tables={"candidates": candidate_table(adapted)},
+        files=files,
     )
     return register(candidate, CHALLENGER)
 

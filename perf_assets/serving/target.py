@@ -13,11 +13,10 @@ from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.counters.raw import by_quantity, features_of_run
 from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
 from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.models.target.online import OnlineCorrection, RunsAsSeen
-from perf_assets.registry.tables.target import usual_features
 from perf_assets.registry.target import load_target, registered_name
 from perf_assets.registry.versions import created_at, tags_of
 from perf_assets.serving.answers import Prediction
@@ -112,7 +111,7 @@ class ServedTarget:
         self.references = {name: physical(view.source) for name, view in self.adapted.views.items()}
         self._row_of = {name: row for row, name in enumerate(samples.configurations)}
         self._by_quantity = by_quantity(self.formulas)
-        self._expected = [samples.counter_names[position] for position in usual_features(self.adapted)]
+        self._expected = [samples.counter_names[position] for position in self.adapted.usual_features]
         sources = {name: samples.machines.index(view.source) for name, view in self.adapted.views.items()}
         self._ranges = {name: Ranges.of(samples, source) for name, source in sources.items()}
         self._as_seen = {name: RunsAsSeen(view.model, samples) for name, view in self.adapted.views.items()}
@@ -242,18 +241,18 @@ class ServedTarget:
 
     def _questions(self, asked: Sequence[Asked]) -> Questions:
         return Questions(
-            [self.adapted.views[one.seen_as].source for one in asked],
-            [one.seen_as for one in asked],
-            [one.run.app for one in asked],
-            [one.configuration for one in asked],
-            np.array([one.counters for one in asked]),
-            np.log([one.run.wall_seconds for one in asked]),
+            sources=[self.adapted.views[checked.seen_as].source for checked in asked],
+            targets=[checked.seen_as for checked in asked],
+            apps=[checked.run.app for checked in asked],
+            configurations=[checked.configuration for checked in asked],
+            counters=np.array([checked.counters for checked in asked]),
+            log_seconds=np.log([checked.run.wall_seconds for checked in asked]),
         )
 
     def _champion(self, questions: Questions) -> tuple[Floats, Floats]:
         """What the champion alone says: log seconds and half width of their interval."""
-        mean, lower, _ = self.adapted.predict(questions)
-        return mean, mean - lower
+        predicted = self.adapted.predict(questions)
+        return predicted.log_time, predicted.log_time - predicted.lower
 
     def _view_of(self, run: Run) -> tuple[str, list[str]]:
         """How the program sees the machine, and what to say of it."""
@@ -293,22 +292,22 @@ class ServedTarget:
     def _answer(self, asked: Asked, centre: float, lower: float, upper: float, count: int) -> Prediction:
         run = asked.run
         return Prediction(
-            run.machine,
-            self.machine,
-            run.app,
-            run.args,
-            run.ranks,
-            run.threads,
-            run.wall_seconds,
-            centre / run.wall_seconds,
-            centre,
-            lower,
-            upper,
-            self.name,
-            self.version,
-            self.adapted.views[asked.seen_as].uses_prior,
-            count,
-            asked.warnings,
+            source_machine=run.machine,
+            target_machine=self.machine,
+            app=run.app,
+            args=run.args,
+            ranks=run.ranks,
+            threads=run.threads,
+            source_seconds=run.wall_seconds,
+            relative_time=centre / run.wall_seconds,
+            predicted_seconds=centre,
+            lower_seconds=lower,
+            upper_seconds=upper,
+            model=self.name,
+            model_version=self.version,
+            is_with_amm=self.adapted.views[asked.seen_as].uses_prior,
+            observed_count=count,
+            warnings=asked.warnings,
         )
 
     def _expected_spread(self, name: str, source: int) -> float:

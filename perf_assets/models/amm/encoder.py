@@ -23,6 +23,7 @@ from perf_assets.models.common import archive
 Weighting = Literal["mean", "l2", "variance", "spread"]
 Normalisation = Literal["own_max", "fleet_max", "none"]
 _LEAK = 0.01
+_WEIGHTS = "embedding."
 _LEAST_SETTINGS = 3
 """Two to learn from, one to stop by."""
 
@@ -149,24 +150,22 @@ class AmmEncoder:
             "layout": None if self.layout is None else asdict(self.layout),
             "largest": dict(self.largest),
         }
-        weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
         archive.save(path, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "AmmEncoder":
         """A saved one."""
         description, arrays = archive.load(path)
-        start = "embedding."
-        weights = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
         return cls(
-            Scaler.from_arrays(arrays),
-            restore_embedding(description["embedding"], weights),
-            AmmOptions(**description["options"]),
-            float(description["fleet_max"]),
-            description["reference"],
-            tuple(description["machines"]),
-            SuiteLayout.restore(description["layout"]) if description["layout"] else None,
-            description["largest"],
+            scaler=Scaler.from_arrays(arrays),
+            embedding=restore_embedding(description["embedding"], archive.part(_WEIGHTS, arrays)),
+            options=AmmOptions(**description["options"]),
+            fleet_max=float(description["fleet_max"]),
+            reference=description["reference"],
+            machines=tuple(description["machines"]),
+            layout=SuiteLayout.restore(description["layout"]) if description["layout"] else None,
+            largest=description["largest"],
         )
 
     def _embed(self, rows: Floats) -> Floats:

@@ -115,7 +115,7 @@ def save_samples(path: Path, samples: PairedSamples) -> None:
         "benchmark_settings": samples.benchmark_settings,
         "benchmark_only": samples.benchmark_only,
     }
-    optional |= {f"{_AMM}{option}": vectors for option, vectors in (samples.amms or {}).items()}
+    optional |= archive.prefixed(_AMM, samples.amms or {})
     description = {
         "machines": samples.machines,
         "counter_names": samples.counter_names,
@@ -143,5 +143,5 @@ def load_samples(path: Path) -> PairedSamples:
         arrays.get("benchmark_settings"),
         arrays.get("benchmark_only"),
         specification_names=tuple(description.get("specification_names", ())),
-        amms={name.removeprefix(_AMM): a for name, a in arrays.items() if name.startswith(_AMM)} or None,
+        amms=archive.part(_AMM, arrays) or None,
     )

@@ -6,13 +6,16 @@ Each takes rows x standardised features and is told by its kind; `restore` build
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perf_assets.features.samples import Floats
+from perf_assets.features.standardise import Scaler
 from perf_assets.infra.threads import thread_budget
+from perf_assets.models.common import archive
 from perf_assets.models.common.gp import SmallGp
 
 _PENALTIES = np.logspace(-2, 4, 13)
@@ -267,3 +270,31 @@ def _nearest(distances: Floats, target: Floats, count: int) -> Floats:
     nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
     weights = 1 / (np.take_along_axis(distances, nearest, axis=1) + 1e-6)
     return np.asarray((weights * target[nearest]).sum(axis=1) / weights.sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledSmallModel:
+    """A small model with the scaling of its inputs."""
+
+    scaler: Scaler
+    model: SmallModel
+
+    def scaled(self, counters: Floats) -> Floats:
+        """Standardise rows x counters as measured."""
+        return self.scaler.transform(counters)
+
+    def predict(self, counters: Floats) -> Floats:
+        """Predict from rows x counters as measured."""
+        return self.model.predict(self.scaled(counters))
+
+    def save(self, path: Path) -> None:
+        """Store into a file, without pickle."""
+        description = {"kind": self.model.kind, "settings": self.model.description()}
+        archive.save(path, description, {**archive.prefixed("model_", self.model.arrays()), **self.scaler.arrays()})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote."""
+        description, arrays = archive.load(path)
+        model = restore(description["kind"], description["settings"], archive.part("model_", arrays))
+        return cls(Scaler.from_arrays(arrays), model)

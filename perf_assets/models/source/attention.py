@@ -144,10 +144,8 @@ class BenchmarkAttention:
         model._machine = RelativeAmm.from_arrays(arrays)
         for member in range(model.settings.members):
             net = _Net(len(model._scaler.mean), model._machine.width + 1, model.settings)
-            start = f"net{member}."
-            net.load_state_dict(
-                {n.removeprefix(start): torch.tensor(a) for n, a in arrays.items() if n.startswith(start)}
-            )
+            weights = archive.part(f"net{member}.", arrays)
+            net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
             model._nets.append(net.eval())
         return model
 

@@ -108,16 +108,14 @@ class Embedded:
 
     def save(self, path: Path) -> None:
         """Store into a file."""
-        weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed("embedding.", self.embedding.arrays())
         archive.save(path, self.embedding.description(), {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "Embedded":
         """A saved one."""
         description, arrays = archive.load(path)
-        start = "embedding."
-        weights = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-        return cls(Scaler.from_arrays(arrays), restore_embedding(description, weights))
+        return cls(Scaler.from_arrays(arrays), restore_embedding(description, archive.part("embedding.", arrays)))
 
 
 @dataclass(frozen=True)

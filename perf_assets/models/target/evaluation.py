@@ -7,6 +7,7 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.metrics import log_rmse, mape
 from perf_assets.features.samples import Floats, Indices, PairedSamples
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.target.causes import Expectation
 from perf_assets.models.target.correction import fit_correction
 from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged
@@ -17,8 +18,6 @@ Row = dict[str, str | int | float]
 
 METHODS = ("source_unchanged", "constant_ratio", "without_prior", "with_prior", "paired", *SHOTS_ONLY)
 """The last learn log seconds on the target from counters on the source, from the shots alone."""
-NINETY_PERCENT = 1.645
-"""Standard deviations on either side of a normal distribution's mean that hold nine tenths."""
 
 _Predicted = tuple[Floats, Floats | None]
 """Log seconds, and their standard deviations where a method gives them."""

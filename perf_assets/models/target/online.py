@@ -10,6 +10,7 @@ import numpy as np
 
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.models.common.conformal import cross_conformal
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.target.causes import (
     Process,
@@ -21,7 +22,6 @@ from perf_assets.models.target.causes import (
     restore,
 )
 from perf_assets.models.target.correction import PairedModel
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 
 MOST_RUNS = 200
 """Observed runs that count, the newest: further ones hardly change the correction and cost their cube."""

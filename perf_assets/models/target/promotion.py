@@ -181,7 +181,7 @@ def _answers(
         if samples.counter_names != model.samples.counter_names:
             return zip(*found.tolist(), strict=True)
         if len(asked):
-            found[:, ran] = model.predict(questions)
+            found[:, ran] = model.predict(questions).bounds
     return zip(*found.tolist(), strict=True)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from perf_assets.features.samples import Floats
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs, varies
+from perf_assets.models.common import archive
 from perf_assets.models.transfer.alignment_starts import Start
 from perf_assets.models.transfer.source_net import SourceNet
 
@@ -160,22 +161,21 @@ class Aligned:
         """All arrays by name."""
         arrays: dict[str, NDArray[Any]] = {"weights": self.weights}
         for position, source in enumerate(self._sources()):
-            arrays |= {f"source{position}.{name}": array for name, array in source.arrays().items()}
+            arrays |= archive.prefixed(f"source{position}.", source.arrays())
         for position, part in enumerate(self.parts):
-            arrays |= {f"part{position}.{name}": array for name, array in part.arrays().items()}
+            arrays |= archive.prefixed(f"part{position}.", part.arrays())
         return arrays
 
     @classmethod
     def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Aligned":
         """From what `description` and `arrays` gave."""
-
-        def under(start: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-
-        sources = [SourceNet.restore(one, under(f"source{i}.")) for i, one in enumerate(description["sources"])]
+        sources = [
+            SourceNet.restore(stored, archive.part(f"source{i}.", arrays))
+            for i, stored in enumerate(description["sources"])
+        ]
         parts = [
-            Alignment.restore(sources[one["source"]], one, under(f"part{i}."))
-            for i, one in enumerate(description["parts"])
+            Alignment.restore(sources[stored["source"]], stored, archive.part(f"part{i}.", arrays))
+            for i, stored in enumerate(description["parts"])
         ]
         return cls(tuple(parts), arrays["weights"])
 

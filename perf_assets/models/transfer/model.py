@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.severity import Severity
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
-from perf_assets.features.tables.unpaired import encoded_rows, shot_scaler, standardised_logs
+from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs
 from perf_assets.models.common import archive
 from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.common.conformal import Interval, cross_conformal
@@ -103,10 +102,6 @@ class TargetModel:
         found = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
         return np.concatenate(found)
 
-    def predict_frame(self, frame: pd.DataFrame) -> Floats:
-        """Target of the rows of a table with columns as they were landed; a column that is absent is missing."""
-        return self.predict(encoded_rows(frame, self.counter_names, self.level_columns))
-
     def save(self, path: Path) -> None:
         """Store without pickle."""
         features = self.features
@@ -115,7 +110,7 @@ class TargetModel:
         stored |= {"aligned": features.aligned} if features.aligned else {}
         arrays: archive.Arrays = {"mean": features.scaler.mean, "deviation": features.scaler.spread}
         for name, part in stored.items():
-            arrays |= {f"{name}/{key}": array for key, array in part.arrays().items()}
+            arrays |= archive.prefixed(f"{name}/", part.arrays())
         description = {
             "parts": {name: part.description() for name, part in stored.items()},
             "counter_names": list(self.counter_names),
@@ -133,7 +128,7 @@ class TargetModel:
         parts = description["parts"]
 
         def under(start: str) -> archive.Arrays:
-            return {k.removeprefix(f"{start}/"): a for k, a in arrays.items() if k.startswith(f"{start}/")}
+            return archive.part(f"{start}/", arrays)
 
         groups = [f"group{i}" for i in range(sum(name.startswith("group") for name in parts))]
         features = TargetFeatures(

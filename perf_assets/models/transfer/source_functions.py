@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs, varies
+from perf_assets.models.common import archive
 from perf_assets.models.common.small_models import Forest, fit_deep_trees
 from perf_assets.models.transfer.averaged_gp import squared_distances
 
@@ -136,7 +137,7 @@ class SourceGroup:
                 if isinstance(one.model, SmoothFunction)
                 else one.model.arrays()
             )
-            arrays |= {f"function{i}.{name}": array for name, array in own.items()}
+            arrays |= archive.prefixed(f"function{i}.", own)
         return arrays
 
     @classmethod
@@ -144,8 +145,7 @@ class SourceGroup:
         """A group from what `description` and `arrays` gave."""
         functions = []
         for i, one in enumerate(description["functions"]):
-            start = f"function{i}."
-            own: dict[str, Any] = {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
+            own: dict[str, Any] = archive.part(f"function{i}.", arrays)
             settings = {k: v for k, v in one.items() if k not in ("source", "error", "kind")}
             model = SmoothFunction(**own, **settings) if one["kind"] == "smooth" else Forest(**own, **settings)
             functions.append(SourceFunction(one["source"], one["error"], model))

@@ -1,6 +1,5 @@
 """`best`: a blend of methods that learns weights, intervals and orders from predictions of held-out training rows."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -136,12 +135,12 @@ class VectorBlend:
             "components": sorted(self.components),
             "seen": sorted(self.seen),
         }
-        (folder / _BLEND_FILE).write_text(json.dumps(described))
+        archive.save_description(folder / _BLEND_FILE, described)
 
     @classmethod
     def load(cls, folder: Path) -> "VectorBlend":
         """A saved one."""
-        described = json.loads((folder / _BLEND_FILE).read_text())
+        described = archive.load_description(folder / _BLEND_FILE)
         components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
         kept, arrays = archive.load(folder / _HELD_OUT_FILE)
         held_out = HeldOut(

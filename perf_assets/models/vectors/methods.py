@@ -1,6 +1,5 @@
 """Methods that predict relative-performance vectors, behind one interface: nets, trees, pairs, the majority."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -72,12 +71,13 @@ class VectorTrees:
         folder.mkdir(parents=True, exist_ok=True)
         for position, (_, regressor) in enumerate(self._regressors.items()):
             regressor.save(folder / f"machine{position}")
-        (folder / _TREES_FILE).write_text(json.dumps({"machines": self._machines, "fitted": list(self._regressors)}))
+        described = {"machines": self._machines, "fitted": list(self._regressors)}
+        archive.save_description(folder / _TREES_FILE, described)
 
     @classmethod
     def load(cls, folder: Path) -> "VectorTrees":
         """Saved ones."""
-        described = json.loads((folder / _TREES_FILE).read_text())
+        described = archive.load_description(folder / _TREES_FILE)
         fitted = {name: load_regressor(folder / f"machine{i}") for i, name in enumerate(described["fitted"])}
         return cls(tuple(described["machines"]), fitted)
 
@@ -107,14 +107,13 @@ class VectorForest:
 
     def save(self, folder: Path) -> None:
         """Store into a folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _TREES_FILE).write_text(json.dumps({"machines": self._machines}))
+        archive.save_description(folder / _TREES_FILE, {"machines": self._machines})
         self._trees.save(folder / "forest.npz")
 
     @classmethod
     def load(cls, folder: Path) -> "VectorForest":
         """A saved one."""
-        machines = json.loads((folder / _TREES_FILE).read_text())["machines"]
+        machines = archive.load_description(folder / _TREES_FILE)["machines"]
         return cls(tuple(machines), TreeEnsemble.load(folder / "forest.npz"))
 
 
@@ -246,12 +245,12 @@ def save_method(name: str, fitted: VectorPredictor, folder: Path) -> None:
     """Store a fitted method with its name."""
     folder.mkdir(parents=True, exist_ok=True)
     fitted.save(folder)
-    (folder / _KIND_FILE).write_text(json.dumps({"method": name}))
+    archive.save_description(folder / _KIND_FILE, {"method": name})
 
 
 def load_method(folder: Path) -> VectorPredictor:
     """A saved one."""
     try:
-        return _LOAD[json.loads((folder / _KIND_FILE).read_text())["method"]](folder)
-    except (OSError, ValueError, KeyError) as error:
+        return _LOAD[archive.load_description(folder / _KIND_FILE)["method"]](folder)
+    except (ValueError, KeyError) as error:
         raise UnreadableFileError(f"{folder} is no saved model ({error})") from None

@@ -1,6 +1,5 @@
 """The vector model: from one run on any machine of the fleet its times on all, with intervals and a ranking."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples
 from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
+from perf_assets.models.common import archive
+from perf_assets.models.common.contract import Predicted
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
 from perf_assets.models.vectors.blend import Progress, VectorBlend, fit_blend, places_of
 from perf_assets.models.vectors.head import Head
@@ -41,18 +43,14 @@ class Runs:
     """Runs x counters of the models of pairs."""
 
 
-@dataclass(frozen=True)
-class VectorAnswers:
-    """Runs x machines."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VectorPredicted(Predicted):
+    """Answers of the vector model, runs x machines: logarithms of times relative to the reference."""
 
-    relative_time: Floats
-    lower: Floats
-    upper: Floats
     places: Floats
-    """0 is the fastest."""
+    """Rank of each machine; 0 is the fastest."""
     probability: Floats
-    """Of each run, that the whole order is right."""
-    is_known_app: Mask
+    """Per run, that the whole order is right."""
 
 
 @dataclass(frozen=True)
@@ -75,25 +73,36 @@ class VectorModel:
         """All that vectors speak of."""
         return (*self.trained_machines, *self.heads)
 
-    def answer(self, runs: Runs, reference: str | None = None) -> VectorAnswers:
-        """Vectors relative to the model's own reference or another one."""
+    def predict(self, runs: Runs, reference: str | None = None) -> VectorPredicted:
+        """Predict vectors relative to the model's own reference or another one."""
+        unknown = sorted(set(runs.sources) - set(self.trained_machines))
+        if unknown:
+            known = ", ".join(self.trained_machines)
+            raise BadInputError(f"runs on {unknown[0]!r} are not known to this model, only those on {known}")
         reference = check_reference(reference or self.reference, self.machines)
         samples = self.samples(runs)
         is_known = np.isin(np.array(runs.apps), self.applications)
         shape = (len(samples), len(self.machines))
-        found, width, places = np.empty(shape), np.empty(shape), np.empty(shape)
+        log_time, width, places = np.empty(shape), np.empty(shape), np.empty(shape)
         probability = np.empty(len(samples))
         for name, chosen in (("configuration", is_known), ("application", ~is_known)):
             if chosen.any():
                 part = samples.where(chosen)
-                found[chosen] = relative(self._grown(name, self.blends[name].predict(part)), reference, self.machines)
+                times = self._grown(name, self.blends[name].predict(part))
+                log_time[chosen] = np.log(relative(times, reference, self.machines))
                 width[chosen] = self._half_widths(name, reference)
                 places[chosen], probability[chosen] = self._order(name, part)
-        lower, upper = found * np.exp(-width), found * np.exp(width)
-        # Nothing is slower than the slowest machine, or faster than the fastest.
-        upper = np.minimum(upper, 1.0) if reference == SLOWEST else upper
-        lower = np.maximum(lower, 1.0) if reference == FASTEST else lower
-        return VectorAnswers(found, lower, upper, places, probability, is_known)
+        lower, upper = log_time - width, log_time + width
+        new_app = f"the application is new: interval ({LEVEL:.0%}) and probability are those of applications that were "
+        return VectorPredicted(
+            log_time=log_time,
+            # Nothing is slower than the slowest machine, or faster than the fastest.
+            lower=np.maximum(lower, 0.0) if reference == FASTEST else lower,
+            upper=np.minimum(upper, 0.0) if reference == SLOWEST else upper,
+            reasons=["" if app_is_known else f"{new_app}held out" for app_is_known in is_known],
+            places=places,
+            probability=probability,
+        )
 
     def _grown(self, name: str, known: Floats) -> Floats:
         """Log times on the trained machines, and on those that joined."""
@@ -125,12 +134,12 @@ class VectorModel:
         save_samples(folder / _MACHINES, self.known)
         described = {name: getattr(self, name) for name in ("feature_names", "applications", "reference")}
         heads = {machine: {name: head.described() for name, head in own.items()} for machine, own in self.heads.items()}
-        (folder / _FILE).write_text(json.dumps({"machines": self.trained_machines, **described, "heads": heads}))
+        archive.save_description(folder / _FILE, {"machines": self.trained_machines, **described, "heads": heads})
 
     @classmethod
     def load(cls, folder: Path) -> "VectorModel":
         """A saved one."""
-        described = json.loads((folder / _FILE).read_text())
+        described = archive.load_description(folder / _FILE)
         blends = {name: VectorBlend.load(folder / name) for name in _BLENDS}
         machines, features, apps = (tuple(described[name]) for name in ("machines", "feature_names", "applications"))
         # Versions that were registered before machines could join have no heads.

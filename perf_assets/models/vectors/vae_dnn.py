@@ -106,10 +106,7 @@ class VaeDnn:
         model._vae = SigmaVae(described["features"], count, settings.latent, settings.vae_hidden)
         model._dnn = vector_head(settings.latent, count, settings.dnn_hidden)
         for part, net in (("vae", model._vae), ("dnn", model._dnn)):
-            start = f"{part}/"
-            net.load_state_dict(
-                {n.removeprefix(start): torch.tensor(array) for n, array in arrays.items() if n.startswith(start)}
-            )
+            net.load_state_dict({n: torch.tensor(array) for n, array in archive.part(f"{part}/", arrays).items()})
         return model
 
     def _latent(self, samples: VectorSamples) -> Tensor:

@@ -80,20 +80,19 @@ class TableEncoder:
             "embedding": self.embedding.description(),
             "options": asdict(self.options),
         }
-        weights = {f"{_WEIGHTS}{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
         archive.save(path, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "TableEncoder":
         """Read what `save` wrote."""
         stored, arrays = archive.load(path)
-        weights = {n.removeprefix(_WEIGHTS): array for n, array in arrays.items() if n.startswith(_WEIGHTS)}
         try:
             return cls(
                 kernels=tuple(stored["kernels"]),
                 unit=float(stored["unit"]),
                 scaler=Scaler.from_arrays(arrays),
-                embedding=restore_embedding(stored["embedding"], weights),
+                embedding=restore_embedding(stored["embedding"], archive.part(_WEIGHTS, arrays)),
                 options=AmmOptions(**stored["options"]),
                 fleet_max=float(stored["fleet_max"]),
                 machines=tuple(stored["machines"]),

@@ -92,20 +92,19 @@ class TableSource:
             "training_rows": self.training_rows,
             "is_simulated": self.is_simulated,
         }
-        weights = {f"{_WEIGHTS}{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
         archive.save(folder / MODEL_FILE, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, folder: Path) -> "TableSource":
         """Read what `save` wrote."""
         stored, arrays = archive.load(folder / MODEL_FILE)
-        weights = {n.removeprefix(_WEIGHTS): array for n, array in arrays.items() if n.startswith(_WEIGHTS)}
         try:
             version = stored["encoder_version"]
             return cls(
                 feature_names=tuple(stored["feature_names"]),
                 scaler=Scaler.from_arrays(arrays),
-                embedding=restore_embedding(stored["embedding"], weights),
+                embedding=restore_embedding(stored["embedding"], archive.part(_WEIGHTS, arrays)),
                 without_amm=load_regressor(folder / WITHOUT_AMM),
                 with_amm=None if version is None else load_regressor(folder / WITH_AMM),
                 encoder_version=version,

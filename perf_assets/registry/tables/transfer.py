@@ -13,6 +13,6 @@ OUTPUTS = [*(ColSpec(DataType.double, name) for name in _ANSWERS), ColSpec(DataT
 
 def answer(table: pd.DataFrame, adapted: AdaptedTransfer) -> pd.DataFrame:
     """One answer per row."""
-    found = np.stack(adapted.predict(table))
-    plain = np.exp(found) if adapted.is_log else found
-    return pd.DataFrame(dict(zip(_ANSWERS, plain, strict=True)) | {"note": adapted.notes(table)}, table.index)
+    predicted = adapted.predict(table)
+    values = np.exp(predicted.bounds) if adapted.is_log else predicted.bounds
+    return pd.DataFrame(dict(zip(_ANSWERS, values, strict=True)) | {"note": predicted.reasons}, table.index)

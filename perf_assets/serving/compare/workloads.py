@@ -10,7 +10,7 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError, UnknownError, listed
 from perf_assets.core.tables.landing import BUNDLES, RUNS, SPECS
 from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
-from perf_assets.models.target.evaluation import NINETY_PERCENT
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
 

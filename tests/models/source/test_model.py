@@ -60,18 +60,18 @@ def test_known_machines_are_answered_well_and_the_same_after_storage(
 ) -> None:
     examples = fleet.examples().at_most(200, 0)
     asked = questions(fleet, examples)
-    found = trained.model.answer(asked)
+    found = trained.model.predict(asked)
     assert found.with_amm.all()
     assert np.median(np.abs(found.log_relative_time - fleet.log_relative_time(examples))) < 0.15
     trained.model.save(tmp_path)
-    again = SourceModel.load(tmp_path).answer(asked)
+    again = SourceModel.load(tmp_path).predict(asked)
     assert again.log_relative_time == pytest.approx(found.log_relative_time, abs=1e-5)
 
 
 def test_a_machine_without_amm_is_answered_without(fleet: PairedSamples, trained: TrainedSource) -> None:
     asked = questions(fleet, fleet.examples().at_most(4, 0))
     unknown = Questions(asked.sources, ["nowhere", *asked.targets[1:]], *list(vars(asked).values())[2:])
-    found = trained.model.answer(unknown)
+    found = trained.model.predict(unknown)
     assert found.with_amm.tolist() == [False, True, True, True]
     assert np.isfinite(found.log_relative_time).all()
 

@@ -70,17 +70,17 @@ def test_a_machine_joins_a_trained_model(samples: VectorSamples, tmp_path: Path)
             0, [samples.paired.configurations.index(samples.configurations[r]) for r in tested.row]
         ],
     )
-    answers = VectorModel.load(tmp_path).answer(asked, "a")
-    true = np.exp(tested.targets[:, new] - tested.targets[:, 0])
-    assert np.median(np.abs(answers.relative_time[:, -1] / true - 1)) < 0.25
+    answers = VectorModel.load(tmp_path).predict(asked, "a")
+    true = tested.targets[:, new] - tested.targets[:, 0]
+    assert np.median(np.abs(np.expm1(answers.log_time[:, -1] - true))) < 0.25
     inside = (answers.lower[:, -1] <= true) & (true <= answers.upper[:, -1])
     assert inside.mean() > 0.7
     assert answers.places.shape == (len(tested), 5)
     assert ((answers.probability >= 0) & (answers.probability <= 1)).all()
-    of_new = joined.answer(asked, "c")
-    assert of_new.relative_time[:, -1] == pytest.approx(1.0)
-    assert of_new.upper[:, -1] == pytest.approx(1.0)
-    assert (of_new.upper[:, 0] > of_new.relative_time[:, 0]).all()
+    of_new = joined.predict(asked, "c")
+    assert of_new.log_time[:, -1] == pytest.approx(0.0)
+    assert of_new.upper[:, -1] == pytest.approx(0.0)
+    assert (of_new.upper[:, 0] > of_new.log_time[:, 0]).all()
 
 
 def test_who_cannot_join(samples: VectorSamples) -> None:

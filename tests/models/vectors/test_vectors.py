@@ -180,17 +180,18 @@ def test_the_model_answers_with_intervals_and_a_ranking(samples: VectorSamples, 
     apps = known.apps[known.row].tolist()
     sources = np.array(samples.machines)[known.source].tolist()
     runs = Runs(sources, apps, np.ones(len(known), bool), known.features, counters)
-    found = model.answer(runs)
-    assert found.relative_time.max(axis=1) == pytest.approx(1.0)
-    assert ((found.lower <= found.relative_time) & (found.relative_time <= found.upper)).all()
-    true = relative(known.targets, "max", samples.machines)
+    found = model.predict(runs)
+    assert found.log_time.max(axis=1) == pytest.approx(0.0)
+    assert ((found.lower <= found.log_time) & (found.log_time <= found.upper)).all()
+    true = np.log(relative(known.targets, "max", samples.machines))
     inside = (found.lower <= true) & (true <= found.upper)
     assert inside[np.isfinite(true)].mean() > 0.8
     assert np.sort(found.places, axis=1)[0].tolist() == [0, 1, 2, 3, 4]
-    new = model.answer(replace(runs, apps=["never seen"] * len(known)), "c")
-    assert not new.is_known_app.any()
-    assert new.relative_time[:, 2] == pytest.approx(1.0)
-    assert (new.upper / new.lower).mean() > (found.upper / found.lower).mean()
+    assert set(found.reasons) == {""}
+    new = model.predict(replace(runs, apps=["never seen"] * len(known)), "c")
+    assert all(reason.startswith("the application is new") for reason in new.reasons)
+    assert new.log_time[:, 2] == pytest.approx(0.0)
+    assert np.exp(new.upper - new.lower).mean() > np.exp(found.upper - found.lower).mean()
 
 
 class _Says:
