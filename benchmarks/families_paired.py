@@ -40,7 +40,7 @@ from perf_assets.features.counters.derivations import deriving
 from perf_assets.features.fleet.samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables, fleet_samples
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.tables.paired import Roles, pair_tables
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.causes import Spreads
 from perf_assets.models.target.evaluation import predict_shots, shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.samples import Examples, PairedSamples
+from perf_assets.features.samples import Examples, Indices, PairedSamples
 
 Unseen = Literal["application", "machine"]
 """What is new when a prediction is made."""
@@ -72,3 +72,10 @@ BY_UNSEEN: dict[Unseen, Callable[[PairedSamples], Iterator[Fold]]] = {
     "application": leave_one_application_out,
     "machine": leave_one_machine_out,
 }
+
+
+def folds_of(count: int, folds: int, seed: int) -> list[tuple[Indices, Indices]]:
+    """Positions to learn from and positions held out, each position held out once."""
+    order = np.random.default_rng(seed).permutation(count)
+    parts = [part for part in np.array_split(order, min(folds, count)) if len(part)]
+    return [(np.setdiff1d(order, part), np.sort(part)) for part in parts]

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from perf_assets.features.fleet.samples import NODES_QUERY, nodes_by_configuration
-from perf_assets.models.target.next_runs import next_runs
+from perf_assets.models.target.planner import next_runs
 from perf_assets.registry.target import shown_of
 from perf_assets.registry.versions import registered
 from perf_assets.serving.answers import PlannedRun, Prediction, RegisteredModel

@@ -22,7 +22,7 @@ from perf_assets.infra.resume import Rows
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.scheduling.experiment import Experiment
 from perf_assets.scheduling.simulate import Machine
-from perf_assets.scheduling.traces.synthetic import synthetic_trace
+from perf_assets.scheduling.traces.trace import synthetic_trace
 from perf_assets.storage.checkpoints import Unfinished
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.workflows.ingest import Prepared, ingest_machine

@@ -12,8 +12,7 @@ from perf_assets.scheduling.events import Kind, event_log, replay
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Schedule, simulate_trace
 from perf_assets.scheduling.traces.swf import read_swf
-from perf_assets.scheduling.traces.synthetic import synthetic_trace
-from perf_assets.scheduling.traces.trace import Trace
+from perf_assets.scheduling.traces.trace import Trace, synthetic_trace
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 

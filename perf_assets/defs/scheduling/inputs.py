@@ -39,7 +39,7 @@ def fleet_problems(lake: LakeResource, machines: list[str]) -> "list[Problem]":
     import pandas as pd
 
     from perf_assets.features.fleet.node_scaling import SCALING_QUERY, scaling_runs
-    from perf_assets.models.target.held_out import held_out_predictions
+    from perf_assets.models.target.model import held_out_predictions
     from perf_assets.registry.target import champion_of
 
     models = []
@@ -76,7 +76,7 @@ def most_scaling_machine(lake: LakeResource) -> str:
 def given_trace(path: str | None, nodes: int | None, seed: int) -> "tuple[Trace, int]":
     """The trace of a file, or a made-up one, and the nodes of the machine it is for."""
     from perf_assets.scheduling.traces.swf import read_swf
-    from perf_assets.scheduling.traces.synthetic import synthetic_trace
+    from perf_assets.scheduling.traces.trace import synthetic_trace
 
     if path is None:
         size = nodes or _SYNTHETIC_NODES

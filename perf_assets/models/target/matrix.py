@@ -8,8 +8,8 @@ import pandas as pd
 
 from perf_assets.features.samples import PairedSamples, physical
 from perf_assets.infra.fanout import side_by_side
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.common.contract import NINETY_PERCENT
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.evaluation import Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS
 from perf_assets.models.target.prior import Prior, PriorOf, PriorParts, attention_prior, reference_machine

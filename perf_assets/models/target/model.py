@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.samples import Floats, Indices, PairedSamples, physical
 from perf_assets.models.common import archive
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.common.conformal import Interval
 from perf_assets.models.common.contract import NINETY_PERCENT, Predicted
 from perf_assets.models.common.questions import Questions, load_samples, save_samples
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.compiled import QuickPaired
 from perf_assets.models.target.correction import PairedModel
 from perf_assets.models.target.evaluation import shuffled_runs
@@ -185,3 +186,29 @@ def adapt(
 
 def _load_shots_only(path: Path) -> ShotsOnly | None:
     return ShotsOnly.load(path) if path.exists() else None
+
+
+def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:
+    """Application runs that were no shots: measured and predicted seconds, and the upper end of the 90% interval."""
+    samples = adapted.samples
+    found = []
+    for view in adapted.views.values():
+        source, target = view.model.source, view.model.target
+        names = np.array(samples.configurations)
+        ran = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
+        rows = np.flatnonzero(ran & ~np.isin(names, view.model.shots))
+        if len(rows):
+            mean, width = view.distribution(samples, rows)
+            found.append(
+                pd.DataFrame(
+                    {
+                        "machine": adapted.machine,
+                        "configuration": names[rows],
+                        "seconds": np.exp(samples.log_seconds[target, rows]),
+                        "predicted_seconds": np.exp(mean),
+                        "upper_seconds": np.exp(mean + width),
+                    }
+                )
+            )
+    columns = ["machine", "configuration", "seconds", "predicted_seconds", "upper_seconds"]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)

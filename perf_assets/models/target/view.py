@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices, Mask, PairedSamples
 from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.contract import NINETY_PERCENT
-from perf_assets.models.common.folds import folds_of
 from perf_assets.models.common.severity import severity
 from perf_assets.models.target.causes import Expectation
 from perf_assets.models.target.correction import PairedModel, fit_candidates

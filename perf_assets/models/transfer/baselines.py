@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs
-from perf_assets.models.common.folds import folds_of
 from perf_assets.models.common.small_models import FIT_SMALL, fit_deep_trees, fit_ridge, fit_xgboost
 from perf_assets.models.common.threads import keep_torch_in_budget
 from perf_assets.models.transfer.alignment import Alignment

@@ -1,7 +1,7 @@
 """The vector model: from one run on any machine of the fleet its times on all, with intervals and a ranking."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from perf_assets.models.common import archive
 from perf_assets.models.common.contract import Predicted
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
 from perf_assets.models.vectors.blend import Progress, VectorBlend, fit_blend, places_of
-from perf_assets.models.vectors.head import Head
+from perf_assets.models.vectors.head import LEAST_SHOTS, Head
 from perf_assets.models.vectors.methods import VectorPredictor
 from perf_assets.models.vectors.scores import Held, same_orders, vector_scores
 
@@ -226,3 +226,48 @@ def _scores(name: str, blend: VectorBlend, reference: str, machines: tuple[str, 
     found: dict[str, object] = {"new": name, **vector_scores(held, reference, machines)}
     found.pop("auc")
     return found
+
+
+def join(model: VectorModel, samples: VectorSamples, machine: str) -> VectorModel:
+    """The model with one machine more, or with a new head for one that joined before.
+
+    Shots are the configurations in `samples` that ran on the machine and on machines that the model was trained with.
+    """
+    if machine in model.trained_machines:
+        raise BadInputError(f"{machine} is among the machines that the model was trained with: there is nothing to add")
+    few = _shots(model, samples, machine)
+    count = len(np.unique(few.row))
+    if count < LEAST_SHOTS:
+        raise BadInputError(
+            f"{count} configurations ran on {machine} and on machines of the model, and {LEAST_SHOTS} are needed: "
+            f"land more runs of {machine}"
+        )
+    questions = model.samples(_runs(few))
+    rows = np.arange(len(few))
+    ratio = few.targets[:, samples.machines.index(machine)] - few.targets[rows, few.source]
+    heads = {
+        name: Head.fit(blend.predict(questions), ratio, questions.source, few.row)
+        for name, blend in model.blends.items()
+    }
+    return replace(model, heads={**model.heads, machine: heads})
+
+
+def _shots(model: VectorModel, samples: VectorSamples, machine: str) -> VectorSamples:
+    """Runs on trained machines, of configurations that the new one has run too."""
+    if machine not in samples.machines:
+        return samples.where(np.empty(0, np.intp))
+    is_trained = np.isin(np.array(samples.machines), model.trained_machines)
+    ran = np.isfinite(samples.targets[:, samples.machines.index(machine)])
+    return samples.where(is_trained[samples.source] & ran)
+
+
+def _runs(samples: VectorSamples) -> Runs:
+    """Samples as questions."""
+    is_host = np.char.endswith(np.array(samples.paired.machines), HOST)
+    return Runs(
+        np.array(samples.machines)[samples.source].tolist(),
+        samples.apps[samples.row].tolist(),
+        np.asarray(~is_host[samples.views[samples.row]].any(axis=1)),
+        samples.features,
+        samples.counters,
+    )

@@ -4,6 +4,7 @@ The encoder is kept, so that a machine which comes later is described by its ben
 """
 
 import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,6 @@ from perf_assets.features.standardise import Scaler
 from perf_assets.features.tables.xamm_benchmarks import BenchmarkTable
 from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
 from perf_assets.models.amm.encoder import AmmOptions, Normalisation, Weighting, adjust, combine, machine_models
-from perf_assets.models.amm.rows import vector_rows
 from perf_assets.models.common import archive
 
 LEAST_ROWS = 8
@@ -175,3 +175,24 @@ def _log_ratios(table: BenchmarkTable) -> tuple[Floats, Mask]:
     known = np.isfinite(ratios)
     mean = np.where(known, ratios, 0.0).sum(axis=1, keepdims=True) / np.maximum(known.sum(axis=1, keepdims=True), 1)
     return np.where(known, ratios, mean), (counts[of_row] > 1) & known.any(axis=1)
+
+
+def vector_rows(
+    vectors: Mapping[str, Floats], options: AmmOptions, encoder_version: str, trained: Collection[str]
+) -> pd.DataFrame:
+    """One row per machine and component, of the vectors that one encoder made."""
+    return pd.DataFrame(
+        [
+            {
+                "seen_as": name,
+                "component": component,
+                "value": float(value),
+                "weighting": options.weighting,
+                "normalize": options.normalize,
+                "encoder_version": encoder_version,
+                "was_in_training": name in trained,
+            }
+            for name, vector in vectors.items()
+            for component, value in enumerate(vector)
+        ]
+    )

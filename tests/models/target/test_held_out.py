@@ -6,7 +6,7 @@ import pytest
 
 from perf_assets.features.fleet.node_scaling import scaling_runs
 from perf_assets.models.target import model as adapted
-from perf_assets.models.target.held_out import held_out_predictions
+from perf_assets.models.target.model import held_out_predictions
 from perf_assets.models.target.prior import refitted_priors
 from tests.models.fleets import fleet
 

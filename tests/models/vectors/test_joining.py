@@ -10,8 +10,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.growth import grow
 from perf_assets.models.vectors.head import Head
-from perf_assets.models.vectors.join import join
-from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
+from perf_assets.models.vectors.model import Runs, VectorModel, join, train_vector
 from tests.models.vectors.conftest import SETTINGS, SMALL
 
 

@@ -22,8 +22,7 @@ from perf_assets.models.vectors.evaluation import evaluate_vectors, majority_ord
 from perf_assets.models.vectors.methods import Majority, fit_method, load_method, save_method
 from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
 from perf_assets.models.vectors.scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
-from perf_assets.models.vectors.sigma_vae import SigmaVae, soft_clip
-from perf_assets.models.vectors.vae_dnn import VaeDnn
+from perf_assets.models.vectors.vae_dnn import SigmaVae, VaeDnn, soft_clip
 from tests.models.vectors.conftest import SETTINGS, SMALL
 
 
