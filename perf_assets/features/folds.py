@@ -13,7 +13,7 @@ from perf_assets.features.samples import Examples, Indices, PairedSamples
 Unseen = Literal["application", "machine"]
 """What is new when a prediction is made."""
 MOST_TESTED = 50_000
-"""Examples of a fold that a choice is made on: more of them hardly change its error."""
+"""Examples of a fold that a choice is made on."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,9 @@ class Fold:
         """What can be learned from; made anew every time, as those of all folds together may not fit into memory."""
         return self.hide()
 
-    @property
-    def some_of_test(self) -> Examples:
-        """Those that a choice between methods is made on."""
-        return self.test.at_most(MOST_TESTED, 0)
+    def some_of_test(self, most: int = MOST_TESTED) -> Examples:
+        """Examples that a choice between methods is made on: more of them hardly change its error."""
+        return self.test.at_most(most, 0)
 
 
 def leave_one_application_out(samples: PairedSamples) -> Iterator[Fold]:

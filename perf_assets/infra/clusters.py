@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster, worker_client
 from distributed.worker import get_worker
 
 from perf_assets.core.errors import ClusterError
-from perf_assets.infra.profile import DaskProfile
+from perf_assets.infra.profile import DaskProfile, ExistingCluster
 from perf_assets.infra.profile import LocalCluster as LocalSettings
 from perf_assets.infra.profile import SlurmCluster as SlurmSettings
 
@@ -20,7 +20,6 @@ from perf_assets.infra.profile import SlurmCluster as SlurmSettings
 # time than our tasks have to spare; without it a worker keeps memory as any process does.
 dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None})
 
-_CONNECT_SECONDS = 30.0
 _open: dict[DaskProfile, tuple[Client, Any]] = {}
 """Client and cluster that this process started, by profile."""
 
@@ -116,7 +115,8 @@ def _started(profile: DaskProfile) -> tuple[Client, Any]:
     atexit.register(close_clusters)
     kind, arguments = dask_arguments(profile)
     if kind == "existing":
-        return _connected(arguments["address"]), None
+        assert profile.cluster.existing is not None
+        return _connected(profile.cluster.existing), None
     cluster = LocalCluster(**arguments) if kind == "local" else _submitted(arguments)
     return Client(cluster), cluster
 
@@ -137,8 +137,8 @@ def _submitted(arguments: dict[str, Any]) -> Any:
     return cluster
 
 
-def _connected(address: str) -> Client:
+def _connected(existing: ExistingCluster) -> Client:
     try:
-        return Client(address, timeout=_CONNECT_SECONDS)
+        return Client(existing.address, timeout=existing.connect_seconds)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"no Dask scheduler answers at {address}: {error}") from None
+        raise ClusterError(f"no Dask scheduler answers at {existing.address}: {error}") from None

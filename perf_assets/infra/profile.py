@@ -52,6 +52,8 @@ class ExistingCluster(_Settings):
     """A Dask scheduler that runs already."""
 
     address: _Text
+    connect_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """How long to wait for its answer."""
 
 
 class SlurmCluster(_Settings):

@@ -88,11 +88,14 @@ class FleetTables:
         return FleetTables(*(pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts))
 
 
-def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedSamples:
+def fleet_samples(
+    tables: FleetTables, *, with_scaling: bool = False, most_configurations: int = MOST_CONFIGURATIONS
+) -> PairedSamples:
     """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.
 
     Machines without RAJAPerf, or with little of it, are left out, with a note: nothing describes them. `with_scaling`
-    adds kernel runs with about half of the threads, for AMMs.
+    adds kernel runs with about half of the threads, for AMMs. Of an application on a machine at most
+    `most_configurations` are kept.
     """
     described = _well_described(tables.kernels)
     undescribed = sorted({*tables.runs["machine"], *tables.kernels["machine"]} - set(described))
@@ -101,7 +104,7 @@ def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedS
     machines = list(benchmark.machines)
     runs = _as_programs_see_it(tables.runs, machines)
     paired = _paired_configurations(runs)
-    configurations = _some_of_each(runs, paired)
+    configurations = _some_of_each(runs, paired, most_configurations)
     log_seconds, counters = _application_part(runs, machines, configurations)
     assert benchmark.benchmark_settings is not None
     samples = replace(
@@ -115,7 +118,7 @@ def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedS
         benchmark_only=np.asarray(np.isnan(log_seconds).all(axis=1)),
         notes=(
             *(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
-            *_left_out(len(configurations), len(paired)),
+            *_left_out(len(configurations), len(paired), most_configurations),
         ),
     )
     specs = _specifications(tables.specs, machines)
@@ -242,8 +245,8 @@ def _paired_configurations(runs: pd.DataFrame) -> pd.MultiIndex:
     return index
 
 
-def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex) -> pd.MultiIndex:
-    """At most `MOST_CONFIGURATIONS` of each application on each machine.
+def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex, most: int) -> pd.MultiIndex:
+    """Draw at most `most` configurations of each application on each machine.
 
     They are drawn by a digest of their names: machines that ran the same draw the same, and a machine with few runs
     keeps all of them, with what they took elsewhere.
@@ -252,11 +255,11 @@ def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex) -> pd.MultiIndex:
     drawn = np.array([crc32(configuration_name(key).encode()) for key in paired])
     rows = runs.loc[position >= 0, ["machine", "app"]].assign(position=position[position >= 0])
     place = rows.assign(drawn=drawn[rows["position"]]).groupby(["machine", "app"])["drawn"].rank("first")
-    return paired[np.unique(rows["position"][place <= MOST_CONFIGURATIONS])]
+    return paired[np.unique(rows["position"][place <= most])]
 
 
-def _left_out(kept: int, count: int) -> list[str]:
-    limit = f"at most {MOST_CONFIGURATIONS} of an application on a machine"
+def _left_out(kept: int, count: int, most: int) -> list[str]:
+    limit = f"at most {most} of an application on a machine"
     return [f"{count - kept} of {count} configurations are left out: {limit}"] if kept < count else []
 
 

@@ -86,7 +86,7 @@ def choose_options(
 def _errors(samples: PairedSamples, fold: Fold, encoder: AmmEncoder, seed: int) -> Floats:
     """Log error of each option on the machine that is held out."""
     described = encoder.every_option(samples)
-    seen, train, test = replace(samples, amms=described), replace(fold.train, amms=described), fold.some_of_test
+    seen, train, test = replace(samples, amms=described), replace(fold.train, amms=described), fold.some_of_test()
     counters, errors = Counters(fit_scaler(train)), []
     for options in ALL_OPTIONS:
         parts: dict[str, Part] = {"counters": counters, "published_amm": DescribedAmm(options)}

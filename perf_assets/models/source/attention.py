@@ -6,13 +6,13 @@ x is the run's sample on S, key_k comes from benchmark row k on S, and the value
 that was not in training needs nothing but its benchmark. The weights do not depend on T: one pass predicts all targets.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from perf_assets.features.samples import Examples, Floats, Indices, Mask, PairedSamples, balanced_weights
@@ -24,8 +24,7 @@ from perf_assets.models.common.threads import keep_torch_in_budget
 _FILE = "attention.npz"
 
 
-@dataclass(frozen=True)
-class AttentionSettings:
+class AttentionSettings(BaseModel, frozen=True, extra="forbid"):
     """How the nets look and learn."""
 
     hidden: int = 48
@@ -133,7 +132,7 @@ class BenchmarkAttention:
         arrays: dict[str, NDArray[Any]] = {**self._machine.arrays(), **self._scaler.arrays()}
         for member, net in enumerate(self._nets):
             arrays |= {f"net{member}.{name}": tensor.numpy() for name, tensor in net.state_dict().items()}
-        archive.save(folder / _FILE, {"settings": vars(self.settings), "seed": self.seed}, arrays)
+        archive.save(folder / _FILE, {"settings": self.settings.model_dump(), "seed": self.seed}, arrays)
 
     @classmethod
     def load(cls, folder: Path) -> "BenchmarkAttention":

@@ -78,7 +78,7 @@ def held_out_predictions(
             samples.log_relative_time(test),
             distance(samples, test),
         )
-        for train, test in ((fold.train, fold.some_of_test) for fold in folds)
+        for train, test in ((fold.train, fold.some_of_test()) for fold in folds)
     ]
 
 

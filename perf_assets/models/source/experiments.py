@@ -4,12 +4,13 @@ Every method is fitted anew in every fold, with its scaler and its encoder. Meth
 are fitted once. Folds are computed side by side, where the profile says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import PROTOCOLS, Fold
 from perf_assets.features.samples import PairedSamples
 from perf_assets.infra.fanout import side_by_side
@@ -35,7 +36,9 @@ _DESCRIPTIONS = (
     "attention",
     "bilinear",
 )
-EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
+Experiments = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Protocol -> experiment -> methods."""
+EXPERIMENTS: Experiments = {
     "loao": {
         "raw_vs_embedding_vs_amm": tuple(
             f"{described}_{trees}" for trees in DOWNSTREAM for described in ("raw", "embedding", "embedding_amm")
@@ -54,13 +57,12 @@ EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lomo": {"machine_descriptions": (*_DESCRIPTIONS, "mixture", "best")},
 }
-"""Protocol -> experiment -> methods."""
 DEAR = ("best",)
 """Methods that are fitted with the first seed only: `best` fits its parts on folds of folds."""
 _SHARED = ("attention",)
 """What the dear methods fit as well, and what takes longest: scored where they are."""
 
-_PICTURED = ("raw", "tabnet", *OTHER_EMBEDDINGS)
+PICTURED = ("raw", "tabnet", *OTHER_EMBEDDINGS)
 _STEPS = 500
 """Of t-SNE, half of the library's number: the pictures change little after them."""
 
@@ -75,13 +77,32 @@ class _Work:
     methods: tuple[str, ...]
 
 
-def run_experiments(samples: PairedSamples, seeds: int, progress: Progress, kept: Kept | None = None) -> pd.DataFrame:
+def only(methods: Sequence[str]) -> Experiments:
+    """Experiments with some of their methods; all where none is named."""
+    known = {name for experiments in EXPERIMENTS.values() for names in experiments.values() for name in names}
+    unknown = sorted(set(methods) - known)
+    if unknown:
+        raise BadInputError(f"method {unknown[0]} is in no experiment: choose from {', '.join(sorted(known))}")
+    chosen = {
+        protocol: {title: tuple(name for name in names if name in (methods or names)) for title, names in each.items()}
+        for protocol, each in EXPERIMENTS.items()
+    }
+    return {protocol: {title: names for title, names in each.items() if names} for protocol, each in chosen.items()}
+
+
+def run_experiments(
+    samples: PairedSamples,
+    seeds: int,
+    progress: Progress,
+    kept: Kept | None = None,
+    experiments: Experiments = EXPERIMENTS,
+) -> pd.DataFrame:
     """Scores of all experiments that these samples allow: columns of `eval_xamm__scores` without `is_simulated`.
 
     Folds that are `kept` of an interrupted run on the same samples are not fitted again.
     """
     rows: list[pd.DataFrame] = []
-    planned = list(_plan(samples, seeds))
+    planned = list(_plan(samples, seeds, experiments))
     for done, (work, scores) in enumerate(resumed(_do, samples, planned, kept or NothingKept()), 1):
         found = pd.DataFrame(scores)
         rows.append(found)
@@ -89,34 +110,40 @@ def run_experiments(samples: PairedSamples, seeds: int, progress: Progress, kept
         shown = ", ".join(f"{name} {value:.0%}" for name, value in whole.items())
         held_out = ", ".join(dict.fromkeys(found["held_out"]))
         progress(f"{done} of {len(planned)}: {work.protocol} without {held_out}, seed {work.seed}: MAPE {shown}")
-    return _by_experiment(pd.concat(rows))
+    return _by_experiment(pd.concat(rows), experiments)
 
 
-def embedding_pictures(samples: PairedSamples, seed: int, progress: Progress = lambda line: None) -> pd.DataFrame:
+def embedding_pictures(
+    samples: PairedSamples,
+    seed: int,
+    progress: Progress = lambda line: None,
+    kinds: Sequence[str] = PICTURED,
+) -> pd.DataFrame:
     """t-SNE pictures of all embeddings of all runs: columns of `eval_xamm__embeddings` without `is_simulated`."""
     rows = []
-    for (kind, _), found in side_by_side(_picture, samples, [(kind, seed) for kind in _PICTURED]):
+    for (kind, _), found in side_by_side(_picture, samples, [(kind, seed) for kind in kinds]):
         rows.append(found)
-        progress(f"{len(rows)} of {len(_PICTURED)}: {len(found)} runs placed by their {kind} embedding")
+        progress(f"{len(rows)} of {len(kinds)}: {len(found)} runs placed by their {kind} embedding")
     return pd.concat(rows).sort_values(["embedding", "machine", "configuration"], ignore_index=True)
 
 
-def _plan(samples: PairedSamples, seeds: int) -> Iterator[_Work]:
+def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Iterator[_Work]:
     """What takes longest first."""
-    folds = {protocol: tuple(range(len(list(PROTOCOLS[protocol](samples))))) for protocol in EXPERIMENTS}
+    folds = {protocol: tuple(range(len(list(PROTOCOLS[protocol](samples))))) for protocol in experiments}
     methods = {
-        protocol: possible(dict.fromkeys(name for names in experiments.values() for name in names), samples)
-        for protocol, experiments in EXPERIMENTS.items()
+        protocol: possible(dict.fromkeys(name for names in each.values() for name in names), samples)
+        for protocol, each in experiments.items()
     }
-    for protocol in ("lomo", "loao"):
+    for protocol in sorted(methods, reverse=True):
         if set(DEAR) & set(methods[protocol]):
             chosen = tuple(name for name in methods[protocol] if name in (*_SHARED, *DEAR))
             yield _Work(protocol, 0, folds[protocol], chosen)
     for seed in range(seeds):
-        for protocol in EXPERIMENTS:
+        for protocol in experiments:
             left_out = (*_SHARED, *DEAR) if seed == 0 and set(DEAR) & set(methods[protocol]) else DEAR
             chosen = tuple(name for name in methods[protocol] if name not in left_out)
-            yield from (_Work(protocol, seed, (fold,), chosen) for fold in folds[protocol])
+            if chosen:
+                yield from (_Work(protocol, seed, (fold,), chosen) for fold in folds[protocol])
 
 
 def _do(samples: PairedSamples, work: _Work) -> Rows:
@@ -140,13 +167,13 @@ def _score(
             yield {"method": name, "held_out": fold.held_out, **score}
 
 
-def _by_experiment(scores: pd.DataFrame) -> pd.DataFrame:
-    """A method stands in each experiment that it belongs to."""
+def _by_experiment(scores: pd.DataFrame, experiments: Experiments) -> pd.DataFrame:
+    """Put a method into each experiment that it belongs to."""
     places = pd.DataFrame(
         [
             (protocol, experiment, number, name)
-            for protocol, experiments in EXPERIMENTS.items()
-            for experiment, names in experiments.items()
+            for protocol, each in experiments.items()
+            for experiment, names in each.items()
             for number, name in enumerate(names)
         ],
         columns=["protocol", "experiment", "number", "method"],

@@ -7,17 +7,19 @@ from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.tabnet import TabNetEmbedding
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.source.training import attention_of
 from perf_assets.models.source.tree_features import Embedded
 
 
-def behaves_like(samples: PairedSamples, model: SourceModel, seed: int = 0) -> pd.DataFrame:
+def behaves_like(samples: PairedSamples, model: SourceModel, settings: SourceSettings) -> pd.DataFrame:
     """machine, app, kernel, attention_ratio, runs_count: which kernels an application behaves like.
 
     From the attention in the model's blend, or from one fitted for this where the blend does without it.
     """
     components = [c for blend in (model.with_amm or {}).values() for c in blend.components.values()]
     attention = next((c for c in components if isinstance(c, BenchmarkAttention)), None)
-    attention = attention or BenchmarkAttention(seed=seed).fit(samples)
+    attention = attention or BenchmarkAttention(attention_of(settings), settings.seed).fit(samples)
     rows = []
     for machine in samples.training_machines:
         kernels, shares = attention.behaves_like(samples, int(machine))

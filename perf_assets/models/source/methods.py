@@ -11,7 +11,7 @@ from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.common.regressors import DOWNSTREAM
 from perf_assets.models.source import tree_features as inputs
 from perf_assets.models.source.anchored_trees import AnchoredTrees
-from perf_assets.models.source.attention import BenchmarkAttention
+from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import fit_blend
 from perf_assets.models.source.described_trees import DescribedTrees
@@ -57,8 +57,11 @@ class Predictor(Protocol):
 class Workshop:
     """Fits methods, and each thing only once: methods share parts, and folds of folds share training data."""
 
-    def __init__(self, seed: int = 0, amm_options: AmmOptions | None = None) -> None:
+    def __init__(
+        self, seed: int = 0, amm_options: AmmOptions | None = None, attention: AttentionSettings | None = None
+    ) -> None:
         self.seed = seed
+        self.attention = attention
         self.amm_options = amm_options
         self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.Part]] = {
             **inputs.FIT,
@@ -77,7 +80,7 @@ class Workshop:
         if name in _PLAIN:
             return _PLAIN[name](samples)
         if name == "attention":
-            return BenchmarkAttention(seed=self.seed).fit(samples)
+            return BenchmarkAttention(self.attention, self.seed).fit(samples)
         if name == "bilinear":
             return BilinearModel(seed=self.seed).fit(samples)
         if name == "mixture":

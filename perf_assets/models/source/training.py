@@ -12,6 +12,7 @@ from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
+from perf_assets.models.source.attention import AttentionSettings
 from perf_assets.models.source.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
 from perf_assets.models.source.methods import Workshop, best_components
 from perf_assets.models.source.model import Machines, SourceModel
@@ -66,7 +67,7 @@ def train_source(
     if not len(samples.examples()):
         raise BadInputError("source models need two machines with RAJAPerf that ran the same configuration: land more")
     start = time.monotonic()
-    workshop = Workshop(settings.seed, described.options)
+    workshop = Workshop(settings.seed, described.options, attention_of(settings))
     without_each = described.amms_without
     tried = {unseen: _held_out(samples, unseen, workshop, without_each, settings, progress) for unseen in _UNSEEN}
     scores = pd.concat([_scores(unseen, *found) for unseen, found in tried.items()], ignore_index=True)
@@ -92,6 +93,11 @@ def train_source(
     weights_of = {(unseen, name): w for unseen, blend in blends.items() for name, w in blend.weights.items()}
     scores["blend_weight"] = [weights_of.get(key, 0.0) for key in zip(scores["unseen"], scores["method"], strict=True)]
     return TrainedSource(model, without, published, scores, selected - start, time.monotonic() - selected)
+
+
+def attention_of(settings: SourceSettings) -> AttentionSettings:
+    """Settings of the attention among the methods."""
+    return AttentionSettings(steps=settings.attention_steps, members=settings.attention_members)
 
 
 def blend_or_step_aside(folds: Sequence[HeldOut], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
@@ -164,6 +170,7 @@ def _held_out(
             names=tuple(names),
             seed=workshop.seed,
             amm_options=workshop.amm_options,
+            attention=workshop.attention,
             amms=amms_without.get(fold.held_out) if unseen == "machine" else None,
         )
         for position, fold in enumerate(folds)
@@ -184,6 +191,7 @@ class _Piece:
     names: tuple[str, ...]
     seed: int
     amm_options: AmmOptions | None
+    attention: AttentionSettings | None
     amms: Amms | None
     """By an encoder that has not seen the machine that is held out."""
 
@@ -192,7 +200,8 @@ def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
     if piece.amms is not None:
         samples = replace(samples, amms=piece.amms)
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
-    workshop, train, test = Workshop(piece.seed, piece.amm_options), fold.train, fold.some_of_test
+    workshop = Workshop(piece.seed, piece.amm_options, piece.attention)
+    train, test = fold.train, fold.some_of_test()
     found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
     return HeldOut(np.stack(found), samples.log_relative_time(test), distance(samples, test))
 

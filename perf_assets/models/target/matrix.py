@@ -46,17 +46,19 @@ class Pair:
     source: str
     target: str
     seeds: int
+    shots: tuple[int, ...] = SHOTS
 
 
-def pairs(samples: PairedSamples, seeds: int) -> list[Pair]:
+def pairs(samples: PairedSamples, seeds: int, shots: Sequence[int] = SHOTS) -> list[Pair]:
     """Ordered pairs that share enough configurations for some shots and test rows."""
     seen = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
+    least = _LEAST_TEST_ROWS + min((count for count in shots if count), default=0)
     return [
-        Pair(samples.machines[source], samples.machines[target], seeds)
+        Pair(samples.machines[source], samples.machines[target], seeds, tuple(shots))
         for target in samples.training_machines
         for source in samples.training_machines
         if physical(samples.machines[source]) != physical(samples.machines[target])
-        and (seen[source] & seen[target]).sum() >= min(s for s in SHOTS if s) + _LEAST_TEST_ROWS
+        and (seen[source] & seen[target]).sum() >= least
     ]
 
 
@@ -82,13 +84,13 @@ def _priors_of(samples: PairedSamples, asked: tuple[str, tuple[str, ...]]) -> di
 def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> pd.DataFrame:
     pair, prior = pair_and_prior
     source, target = samples.machines.index(pair.source), samples.machines.index(pair.target)
-    found = _frame(_scores(samples, source, target, pair.seeds, prior))
+    found = _frame(_scores(samples, source, target, pair.seeds, prior, pair.shots))
     hard = pair_severity(samples, source, target, shuffled_runs(samples, source, target, 0))
     return found.assign(severity_ratio=np.nan if hard is None else hard)
 
 
 def _scores(
-    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior, counts: Sequence[int] = SHOTS
+    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior, counts: Sequence[int]
 ) -> list[Row]:
     shots = [count for count in counts if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, Field
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
@@ -29,11 +30,19 @@ from perf_assets.models.target.view import AdaptedView, CandidateScore, adapt_vi
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
 """Attention and trees are left out: they take nine tenths of the time."""
-_MOST_SHOTS = 200
-"""Runs that the correction is fitted to; further ones hardly change it and cost their cube."""
 _BLOCK = 512
 """Runs that are predicted at once: their distances to all shots stay in the processor's cache."""
 _SAMPLES, _VIEWS, _SHOTS_ONLY = "samples.npz", "views.json", "shots_only.npz"
+
+
+class TargetSettings(BaseModel, frozen=True, extra="forbid"):
+    """What a training of target models can be told."""
+
+    most_shots: int = Field(
+        default=200,
+        ge=1,
+        description="Runs on a machine that its model is fitted to; further ones hardly change it and cost their cube",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,20 +166,26 @@ def _distribution(view: AdaptedView, quick: QuickPaired, asked: Questions) -> tu
 
 
 def adapt(
-    samples: PairedSamples, machine: str, prior_of: PriorOf, seed: int, progress: Callable[[str], None]
+    samples: PairedSamples,
+    machine: str,
+    prior_of: PriorOf,
+    seed: int,
+    progress: Callable[[str], None],
+    settings: TargetSettings | None = None,
 ) -> AdaptedTarget:
     """Fit the models of a machine: what `prior_of` expects of it, corrected by the runs on it in `samples`."""
     names = [name for name in samples.machines if physical(name) == machine]
     if not names:
         raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs")
     keep_blas_to_one_thread()
+    most_shots = (settings or TargetSettings()).most_shots
     views = {}
     for name in names:
         target = samples.machines.index(name)
         source = reference_machine(samples, target)
         if source is None:
             continue
-        shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
+        shots = shuffled_runs(samples, source, target, seed)[:most_shots]
         try:
             prior = prior_of(name, samples.machines[source])
         except BadInputError as error:

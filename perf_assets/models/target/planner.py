@@ -21,13 +21,13 @@ from perf_assets.models.target.model import AdaptedTarget
 
 _MEAN_OVER_SPREAD = float(np.sqrt(2 / np.pi))
 """Mean absolute deviation of a normal distribution over its standard deviation."""
-_MOST = 2000
+MOST_CANDIDATES = 2000
 """Runs that stand for the whole population, and for all candidates, if there are more: memory grows as their square."""
 _SECONDS_AN_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class PlannedRun:
+class PickedRun:
     """One configuration to run, in its place of the plan."""
 
     row: int
@@ -48,24 +48,25 @@ def plan(
     budget: int,
     cost: Floats | None = None,
     population: Indices | None = None,
-) -> list[PlannedRun]:
-    """At most `budget` of the candidates, best first; runs the model already has are passed over.
+    most: int = MOST_CANDIDATES,
+) -> list[PickedRun]:
+    """Pick at most `budget` of the candidates, best first; runs the model already has are passed over.
 
     Candidates and population are configurations that ran on the model's source. `cost` is the price of each candidate
     in node-hours (see `node_hours`). The population is what shall be predicted well; by default all application
     configurations that ran on the source.
     """
     done = np.isin([samples.configurations[row] for row in candidates], model.shots)
-    left = _some(np.flatnonzero(~done))
+    left = _some(np.flatnonzero(~done), most)
     prices = None if cost is None else _checked_prices(cost, candidates)[left]
     candidates = candidates[left]
-    wanted = _population(model, samples) if population is None else population
+    wanted = _population(model, samples, most) if population is None else population
     _check(model, samples, candidates, wanted, budget)
     careful = replace(model, processes=[without_profile(process) for process in model.processes])
     across = careful.covariance(samples, wanted, candidates)
     among = careful.covariance(samples, candidates, candidates)
     variance, noise = model.spread(samples, wanted) ** 2, model.noise**2
-    chosen: list[PlannedRun] = []
+    chosen: list[PickedRun] = []
     is_left = np.ones(len(candidates), bool)
     for _ in range(min(budget, len(candidates))):
         own = np.maximum(np.diag(among), 0.0) + noise
@@ -74,13 +75,13 @@ def plan(
         gain = before - after if prices is None else (before - after) / prices
         best = int(np.argmax(np.where(is_left, gain, -np.inf)))
         chosen.append(
-            PlannedRun(
-                int(candidates[best]),
-                samples.configurations[candidates[best]],
-                str(samples.apps[candidates[best]]),
-                _MEAN_OVER_SPREAD * before,
-                _MEAN_OVER_SPREAD * float(after[best]),
-                None if prices is None else float(prices[best]),
+            PickedRun(
+                row=int(candidates[best]),
+                configuration=samples.configurations[candidates[best]],
+                app=str(samples.apps[candidates[best]]),
+                error_before=_MEAN_OVER_SPREAD * before,
+                error_after=_MEAN_OVER_SPREAD * float(after[best]),
+                node_hours=None if prices is None else float(prices[best]),
             )
         )
         is_left[best] = False
@@ -95,12 +96,12 @@ def node_hours(model: PairedModel, samples: PairedSamples, rows: Indices, nodes:
     return np.asarray(np.exp(model.predict(samples, rows)) / _SECONDS_AN_HOUR * nodes)
 
 
-def _population(model: PairedModel, samples: PairedSamples) -> Indices:
-    return _some(np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark))
+def _population(model: PairedModel, samples: PairedSamples, most: int) -> Indices:
+    return _some(np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark), most)
 
 
-def _some(rows: Indices) -> Indices:
-    return rows if len(rows) <= _MOST else np.sort(np.random.default_rng(0).permutation(rows)[:_MOST])
+def _some(rows: Indices, most: int) -> Indices:
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
 def _checked_prices(cost: Floats, candidates: Indices) -> Floats:

@@ -24,7 +24,6 @@ PAIRWISE = "pairwise"
 _KIND_FILE = "method.json"
 _TREES_FILE = "machines.json"
 _RIDGE = 1e-2
-_TREES = 80
 
 
 class VectorPredictor(Protocol):
@@ -90,12 +89,12 @@ class VectorForest:
         self._trees = trees
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int) -> "VectorForest":
-        """Trees that grow until leaves are pure."""
+    def fit(cls, samples: VectorSamples, seed: int, trees: int) -> "VectorForest":
+        """Fit trees that grow until leaves are pure."""
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(
-            _TREES, max_features=0.3, max_samples=0.6, n_jobs=thread_budget(), random_state=seed
+            trees, max_features=0.3, max_samples=0.6, n_jobs=thread_budget(), random_state=seed
         )
         targets = _filled(centred(samples.log_seconds))[samples.row]
         forest.fit(tree_columns(samples, samples.machines).astype(np.float32), targets)
@@ -220,7 +219,6 @@ class Majority:
 
 
 _FIT: dict[str, Callable[[VectorSamples, int], VectorPredictor]] = {
-    "random_forest": VectorForest.fit,
     "xgboost": VectorTrees.fit,
     PAIRWISE: Pairwise.fit,
     MAJORITY: lambda samples, _: Majority.fit(samples),
@@ -238,6 +236,8 @@ def fit_method(name: str, samples: VectorSamples, seed: int, settings: VectorSet
     """Fit a method by its name."""
     if name == "vae_dnn":
         return VaeDnn(settings.net, seed).fit(samples)
+    if name == "random_forest":
+        return VectorForest.fit(samples, seed, settings.trees)
     return _FIT[name](samples, seed)
 
 

@@ -39,10 +39,9 @@ def samples() -> PairedSamples:
 @pytest.fixture(scope="module")
 def scores(samples: PairedSamples) -> pd.DataFrame:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments, "EXPERIMENTS", FEW)
         patch.setenv("PERF_ASSETS_THREADS", "1")
         lines: list[str] = []
-        found = experiments.run_experiments(samples, 2, lines.append)
+        found = experiments.run_experiments(samples, 2, lines.append, experiments=FEW)
         # Two pieces for the dear methods are left out where none of them is asked for.
         assert len(lines) == 2 * (4 + 4)
         assert "lomo without a, seed 1" in "\n".join(lines)
@@ -123,9 +122,8 @@ def test_other_amm_options_share_the_encoder(samples: PairedSamples) -> None:
     assert other.encoder.machine_models(samples)[samples.encoder_machines].max() == pytest.approx(0.0)
 
 
-def test_pictures_have_a_point_for_every_run(samples: PairedSamples, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiments, "_PICTURED", ("raw", "ae"))
-    found = experiments.embedding_pictures(samples, 0)
+def test_pictures_have_a_point_for_every_run(samples: PairedSamples) -> None:
+    found = experiments.embedding_pictures(samples, 0, kinds=("raw", "ae"))
     assert set(found.columns) == set(XAMM_EMBEDDINGS.column_names()) - {"is_simulated"}
     assert not found.duplicated(list(XAMM_EMBEDDINGS.key)).any()
     assert len(found) == 2 * np.isfinite(samples.log_seconds[:, ~samples.is_benchmark]).sum()

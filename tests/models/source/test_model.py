@@ -11,6 +11,7 @@ from perf_assets.models.source.amm_options import choose_options
 from perf_assets.models.source.explanations import behaves_like, feature_masks
 from perf_assets.models.source.methods import Workshop
 from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.source.training import TrainedSource
 from perf_assets.models.source.tree_features import fit_embedding
@@ -107,7 +108,7 @@ def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples)
 
 
 def test_explanations_are_shares(fleet: PairedSamples, trained: TrainedSource) -> None:
-    likeness = behaves_like(fleet, trained.model)
+    likeness = behaves_like(fleet, trained.model, SourceSettings.quick())
     assert set(likeness["kernel"]) == set(KERNELS)
     assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-4)
     masks = feature_masks(fleet, fit_embedding(fleet, 0))

@@ -5,8 +5,6 @@ import pytest
 from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
 from perf_assets.features.tables.paired import Roles
 from perf_assets.features.vectors import VectorSamples, vector_table
-from perf_assets.models.vectors import growth as vector_growth
-from perf_assets.models.vectors import methods as vector_methods
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())
@@ -20,7 +18,7 @@ SMALL = VaeDnnSettings(
     most_dnn_epochs=25,
     patience=20,
 )
-SETTINGS = VectorSettings(components=["vae_dnn", "random_forest"], net=SMALL)
+SETTINGS = VectorSettings(components=["vae_dnn", "random_forest"], net=SMALL, trees=20)
 
 
 @pytest.fixture(scope="module")
@@ -33,5 +31,3 @@ def samples() -> VectorSamples:
 @pytest.fixture(autouse=True)
 def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    monkeypatch.setattr(vector_methods, "_TREES", 20)
-    monkeypatch.setattr(vector_growth, "_TREES", 20)

@@ -42,7 +42,7 @@ def test_the_place_of_a_new_machine_is_as_sure_as_its_neighbours_are_far() -> No
 
 
 def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
-    rows = grow(samples, 1, SMALL)
+    rows = grow(samples, 1, SMALL, trees=20)
     assert set(rows["machine"]) == set(samples.machines)
     medians = rows.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median")
     assert set(medians.columns) == {5, 10, 20}
