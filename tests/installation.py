@@ -232,7 +232,7 @@ def land_bundles(installation: Installation, bundles: Iterable[SimulatedBundle])
 def train_quickly(installation: Installation) -> None:
     """Source models of the machines that were ingested, of two methods instead of all."""
     done = subprocess.run(
-        [sys.executable, "-m", "perf_assets.cli.main", "train", "--quick", "--json"],
+        [PROGRAM, "train", "--quick", "--json"],
         env={**installation.environment(), "PERF_ASSETS_THREADS": "1"},  # the other core has other tests
         capture_output=True,
         text=True,

@@ -167,7 +167,7 @@ def test_the_target_model_answers_with_an_interval(made: Site) -> None:
 
 def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> None:
     lake, instance = site.lake, site.instance
-    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1}}}
+    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1, "shots": [0, 5]}}}
     run(instance, lake, "score_all_pairs_job", steps=steps)
     first = metadata(instance, TRANSFER_MATRIX.name)
     assert first["pairs_kept_from_before_count"] == 0
