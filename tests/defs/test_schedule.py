@@ -36,14 +36,14 @@ def test_a_trace_becomes_a_table_and_pictures(
     jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(300)]
     champion = [3]
     monkeypatch.setattr(schedule_inputs, "champion_version", lambda machine: champion[0])
-    config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": "box", "repetitions": 2, "loads": [0.6, 1.0]}
+    config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": "box", "repetitions": 2}
 
     def simulate(config: dict[str, object]) -> dg.ExecuteInProcessResult:
         found = dg.materialize(
             [simulate_schedules],
             resources={"lake": lake_resource},
             instance=instance,
-            run_config={"ops": {"simulate_schedules": {"config": config}}},
+            run_config={"ops": {"simulate_schedules": {"config": {"loads": [0.6, 1.0], **config}}}},
         )
         assert found.success
         return found

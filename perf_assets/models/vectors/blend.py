@@ -127,8 +127,7 @@ class VectorBlend:
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
-        arrays = {name: array.astype(np.float32) for name, array in self.held_out.arrays.items()}
-        archive.save(folder / _HELD_OUT_FILE, {"samples": self.held_out.samples}, arrays)
+        archive.save(folder / _HELD_OUT_FILE, {"samples": self.held_out.samples}, self.held_out.arrays)
         described = {
             "values": dict(self.weights),
             "orders": dict(self.order_weights),

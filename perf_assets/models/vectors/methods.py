@@ -15,6 +15,7 @@ from perf_assets.infra.threads import thread_budget
 from perf_assets.models.common import archive
 from perf_assets.models.common.regressors import Regressor, load_regressor, make_regressor
 from perf_assets.models.common.trees import TreeEnsemble
+from perf_assets.models.source.attention import AttentionSettings
 from perf_assets.models.source.methods import Workshop, best_components
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.vectors.vae_dnn import VaeDnn
@@ -147,12 +148,12 @@ class Pairwise:
         self.models = dict(models)
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int) -> "Pairwise":
+    def fit(cls, samples: VectorSamples, seed: int, attention: AttentionSettings | None = None) -> "Pairwise":
         """With a benchmark the machine models that a blend for new applications is made of; else the machine's id."""
         names = ["onehot_xgboost"]
         if samples.paired.is_benchmark.any():
             names = best_components(samples.paired, "application")
-        workshop = Workshop(seed)
+        workshop = Workshop(seed, attention=attention)
         fitted = {name: workshop.fit(name, samples.paired, "application") for name in names}
         return cls(cast(dict[str, StoredPredictor], fitted))
 
