@@ -17,7 +17,7 @@ MEASURES: dict[Measure, str] = {
 }
 """What machines are compared by, in words; less is better."""
 WORK_NODE_HOURS = 100.0
-"""On the baseline: costs are those of the work that takes so many there."""
+"""Node-hours on the baseline of the work that costs are given for."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Estimate:
     upper: float
 
     def times(self, factor: float) -> "Estimate":
-        """The same in another unit."""
+        """Scale all values, into another unit."""
         return Estimate(factor * self.value, factor * self.lower, factor * self.upper)
 
     def __str__(self) -> str:
@@ -105,9 +105,9 @@ class ComparedMachine:
     node_hours: Ranked
     """For the work that takes `WORK_NODE_HOURS` on the baseline."""
     energy_kwh: Ranked | None
-    """Of the same work, where power was given."""
+    """Energy for the work, where power was given."""
     price: Ranked | None
-    """Of the same work, where prices were given, in their currency."""
+    """Price of the work, where prices were given, in their currency."""
     configurations: Evidence
     is_simulated: bool
     """Whether its data are simulated."""
@@ -123,7 +123,7 @@ class Comparison:
     ranked_by: Measure
     machines: tuple[ComparedMachine, ...]
     applications: tuple[ComparedApplication, ...]
-    """Of every machine, in the order of machines."""
+    """Applications on every machine, in the order of machines."""
     notes: tuple[str, ...]
 
     @property

@@ -95,7 +95,7 @@ class MachineSpec(_Part):
     machine: Annotated[str, AfterValidator(check_machine_id)]
     name: str
     microarchitecture: str
-    """Of the host processor, as the counter catalogue names it (broadwell, zen2, power9 …)."""
+    """Microarchitecture of the host processor, as the counter catalogue names it (broadwell, zen2, power9 …)."""
     cpu: Cpu
     caches: Caches
     memory: Memory

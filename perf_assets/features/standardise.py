@@ -35,7 +35,7 @@ class Scaler:
         return cls(mean, spread + _LEAST_SPREAD)
 
     def arrays(self) -> dict[str, Floats]:
-        """To be saved."""
+        """Arrays to store, by name."""
         return {"mean": self.mean, "spread": self.spread}
 
     @classmethod
@@ -48,7 +48,7 @@ class Scaler:
         return self.standardised(signed_log(values))
 
     def standardised(self, logs: Floats) -> Floats:
-        """The same from signed logarithms."""
+        """Standardise signed logarithms."""
         return np.nan_to_num(np.clip((logs - self.mean) / self.spread, -_CLIP, _CLIP), nan=0.0)
 
 

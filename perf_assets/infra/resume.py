@@ -24,11 +24,11 @@ class NothingKept:
     """For work that is done again from the start."""
 
     def get(self, task: str) -> Rows | None:
-        """Nothing."""
+        """None: no task was done before."""
         return None
 
     def put(self, task: str, rows: Rows) -> None:
-        """Forget them."""
+        """Keep nothing."""
 
 
 def resumed(

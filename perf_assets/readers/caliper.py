@@ -62,7 +62,7 @@ class Profile:
     rows: list[Row] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
-    """Of the metadata, the whole numbers that the application itself gave to Adiak: its problem size …"""
+    """Whole numbers of the metadata that the application itself gave to Adiak: its problem size …"""
 
 
 def units_per_second(attribute: Attribute) -> float:

@@ -19,11 +19,11 @@ from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, v
 
 FORMULAS = "counters.json"
 INPUTS = "inputs_digest"
-"""Tag: what a version was made of."""
+"""Tag with the digest of what a version was made of."""
 
 
 def registered_name(machine: str) -> str:
-    """Of a machine's target model."""
+    """Name in the registry of a machine's target model."""
     return f"perf-target-{machine}"
 
 
@@ -172,6 +172,6 @@ def made_of(machine: str, inputs_digest: str) -> int | None:
 
 
 def _severity(adapted: AdaptedTarget) -> str:
-    """Of the hardest view."""
+    """Severity of the hardest view, as text."""
     known = [view.severity for view in adapted.views.values() if view.severity is not None]
     return f"{max(known):.3f}" if known else "not known"

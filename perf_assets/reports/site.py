@@ -66,7 +66,7 @@ def as_data_uri(png: bytes) -> str:
 
 
 def data_uri(draw: Draw) -> str:
-    """The same of a picture that is shown and not stored."""
+    """Address of a picture that is shown and not stored."""
     return as_data_uri(picture(draw))
 
 
@@ -78,7 +78,7 @@ class Chart:
     """A picture and what a page needs around it."""
 
     name: str
-    """Of the file of its numbers, without ending."""
+    """Name of the file of its numbers, without ending."""
     title: str
     words: str
     """What it shows, for those who cannot see it."""

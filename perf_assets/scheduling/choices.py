@@ -18,7 +18,7 @@ class Policy(Enum):
     EASY = "easy"
     """First come, first served; others may pass the head if they do not delay it."""
     EASY_SJBF = "easy-sjbf"
-    """The same, with the shortest of these others first."""
+    """EASY backfilling with the shortest of the waiting jobs first."""
     CONSERVATIVE = "conservative"
     """Others may pass if they delay nobody who came before them."""
 

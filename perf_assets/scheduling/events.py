@@ -11,7 +11,7 @@ from perf_assets.scheduling.simulate import Machine, Schedule
 
 
 class Kind(IntEnum):
-    """Of events; those at one time stand in this order."""
+    """Kinds of events; those at one time stand in this order."""
 
     END = 0
     KILL = 1
@@ -80,7 +80,7 @@ def as_csv(log: EventLog, machines: tuple[Machine, ...], numbers: Integers) -> s
 
 
 def _times(log: EventLog, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
-    """Of each job's event of a kind; refuses where a job has not just one."""
+    """Time of each job's event of a kind; refuses where a job has not just one."""
     jobs = log.job[chosen]
     if not np.array_equal(np.sort(jobs), np.arange(len(log) // 3)):
         raise BadInputError("the log must submit, start and end every job once")

@@ -68,7 +68,7 @@ class Experiment:
         return [row for piece in pieces for row in found[piece]]
 
     def schedules(self, load: float) -> dict[str, Schedule]:
-        """Of practice and of the moldable predictor, for pictures."""
+        """Schedules of practice and of the moldable predictor, for pictures."""
         fleet = self.fleet(load, 0)
         return {name: STRATEGIES[name].schedule(fleet, (self.machine,)) for name in (PRACTICE, PREDICTOR_MOLDABLE)}
 

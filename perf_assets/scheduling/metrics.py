@@ -8,7 +8,7 @@ from perf_assets.scheduling.kernels.compiled import Floats
 from perf_assets.scheduling.simulate import Schedule
 
 BOUND_SECONDS = 10.0
-"""Of bounded slowdown: shorter jobs count as if they took so long."""
+"""Least seconds of bounded slowdown: shorter jobs count as if they took that long."""
 _TAIL = 0.95
 
 
@@ -22,13 +22,13 @@ class Summary:
 
     @classmethod
     def of(cls, values: Floats) -> "Summary":
-        """Of values of all jobs."""
+        """Summarise values of all jobs."""
         return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, _TAIL)))
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Of all jobs of a schedule, those that were killed included; times in seconds."""
+    """Metrics of all jobs of a schedule, those that were killed included; times in seconds."""
 
     jobs: int
     turnaround: Summary
@@ -43,7 +43,7 @@ class Metrics:
     node_hours: float
     killed: int
     killed_node_hours: float
-    """Of jobs that were killed: spent for nothing."""
+    """Node-hours of jobs that were killed: spent for nothing."""
     turnaround_with_reruns_mean_s: float
     """As if each killed job had waited once more and then run to its end: what kills cost whoever is killed."""
     underestimated: int
@@ -55,7 +55,7 @@ class Metrics:
     backfilled: int
 
     def as_document(self) -> dict[str, float]:
-        """All of them by name, with units."""
+        """Metrics by name, with units."""
         return {
             "turnaround_mean_s": self.turnaround.mean,
             "turnaround_median_s": self.turnaround.median,
@@ -80,7 +80,7 @@ class Metrics:
 
 
 def bounded_slowdown(wait: Floats, run: Floats) -> Floats:
-    """Of each job."""
+    """Bounded slowdown of each job."""
     return np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_SECONDS))
 
 

@@ -52,13 +52,13 @@ class Schedule:
 
     @property
     def was_killed(self) -> Mask:
-        """Of each job."""
+        """Per job, whether it was killed."""
         taken = self.outcome.option
         return np.asarray(self.jobs.run[taken] > self.jobs.limit[taken])
 
     @property
     def was_underestimated(self) -> Mask:
-        """Of each job: whether it ran longer than the scheduler had planned at its submission."""
+        """Per job, whether it ran longer than the scheduler had planned at its submission."""
         taken = self.outcome.option
         seconds = np.minimum(self.jobs.run[taken], self.jobs.limit[taken])
         return np.asarray(seconds > self.jobs.estimate[taken])

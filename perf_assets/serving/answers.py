@@ -30,7 +30,7 @@ class Prediction:
     """Predicted time on the target / time on the source: above 1 is slower on the target."""
     predicted_seconds: float
     lower_seconds: float
-    """Of the 90% interval."""
+    """Lower end of the 90% interval."""
     upper_seconds: float
     model: str
     """Registered model that answered."""
@@ -137,7 +137,7 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return "\n".join(map(repr, self._rows)) or "nothing"
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary a row."""
+        """One dictionary per row."""
         return [asdict(row) for row in self._rows]  # type: ignore[call-overload]
 
     def to_frame(self) -> "pd.DataFrame":

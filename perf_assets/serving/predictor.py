@@ -51,7 +51,7 @@ class Predictor:
         return [found[i] for i in range(len(runs))]
 
     def predict_everywhere(self, runs: Sequence[Run]) -> tuple[list[Prediction], list[str]]:
-        """The same for every machine that has a model for these runs, and why others are left out."""
+        """Predict for every machine that has a model for these runs, and tell why others are left out."""
         sources = {run.machine for run in runs}
         found: list[Prediction] = []
         left_out = []

@@ -37,7 +37,7 @@ class ServedSource:
         return cls(load_source(versions[WITH_AMM]), versions, catalogue)
 
     def knowing(self, descriptions: Descriptions) -> "ServedSource":
-        """The same with machines as they are described now; one that cannot be used stays as it was in training."""
+        """Served model with machines as they are described now; one that cannot be used stays as it was in training."""
         model = self.model
         for machine in descriptions.machines:
             # A machine with too few kernel runs is asked about without its AMM, as one that is not described.

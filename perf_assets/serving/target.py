@@ -36,7 +36,7 @@ class Ranges:
 
     @classmethod
     def of(cls, samples: PairedSamples, source: int) -> "Ranges":
-        """Of application runs on a reference machine; columns that it never measured have no range."""
+        """Ranges of application runs on a reference machine; columns that it never measured have no range."""
         runs = samples.counters[source, np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark]
         seen = np.isfinite(runs)
         least = np.where(seen, runs, np.inf).min(axis=0)
@@ -129,7 +129,7 @@ class ServedTarget:
 
     @property
     def severity(self) -> float | None:
-        """Of the hardest view."""
+        """Severity of the hardest view."""
         return max((view.severity for view in self.adapted.views.values() if view.severity is not None), default=None)
 
     @property
@@ -177,7 +177,7 @@ class ServedTarget:
         return Asked(run, seen_as, configuration, counters, tuple(warnings))
 
     def predict(self, asked: Sequence[Asked]) -> list[Prediction]:
-        """One answer a run."""
+        """One answer per run."""
         corrections = self.corrections
         questions = self._questions(asked)
         mean, width = self._champion(questions)

@@ -13,7 +13,7 @@ from perf_assets.features.standardise import signed_log
 
 AMM, KERNEL, SHEET = "amm", "kernel", "sheet"
 _LEAST_SHARE = 0.5
-"""Of the kernel runs that a model knows, a machine must have so many."""
+"""Share of the kernel runs of a model that a machine must have."""
 _KERNEL_COLUMNS = {"option": "placement", "item": "kernel", "value": "seconds_per_rep"}
 
 _TYPES = {"problem_size": "int64", "value": "float64", "bytes_per_rep": "float64", "flops_per_rep": "float64"}

@@ -14,7 +14,7 @@ PROBLEM = ("app", "args")
 
 
 def scaling_runs(rows: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Of each machine, problem and number of nodes, the run that is predicted to be fastest.
+    """Runs that are predicted to be fastest, one per machine, problem and number of nodes.
 
     `rows` are of `SCALING_QUERY`, `predictions` of `held_out_predictions` for one or several machines.
     """

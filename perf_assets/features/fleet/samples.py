@@ -27,7 +27,7 @@ PLACEMENTS = ("core", "share")
 """What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
 GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
 MOST_CONFIGURATIONS = 2000
-"""Of an application on a machine that are learned from; docs/scale.md says what those beyond would have brought."""
+"""Configurations of an application on a machine that are learned from; docs/scale.md says what more would bring."""
 
 RUNS_QUERY = f"""
     SELECT machine, {", ".join(CONFIGURATION)}, coalesce(gpus, 0) AS gpus, wall_seconds,
@@ -83,7 +83,7 @@ class FleetTables:
         return FleetTables(*(t[t["machine"].isin(machines)] for t in (self.runs, self.kernels, self.specs)))
 
     def with_machine(self, machine: str, present: "FleetTables") -> "FleetTables":
-        """The same with other rows of one machine, whether or not it was there."""
+        """Tables with other rows of one machine, whether or not it was there."""
         parts = ((self.runs, present.runs), (self.kernels, present.kernels), (self.specs, present.specs))
         return FleetTables(*(pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts))
 
@@ -158,7 +158,7 @@ def _well_described(kernels: pd.DataFrame) -> list[str]:
 
 
 def uses_device(samples: PairedSamples) -> Mask:
-    """Of each machine, whether programs run on GPUs there."""
+    """Per machine, whether programs run on GPUs there."""
     return np.array([f"{machine}{HOST}" in samples.machines for machine in samples.machines])
 
 
@@ -277,7 +277,7 @@ def _application_part(runs: pd.DataFrame, machines: list[str], configurations: p
 
 
 def _kernel_part(times: pd.DataFrame, kernels: pd.DataFrame) -> tuple[Floats, Floats]:
-    """The same of the kernels."""
+    """Log times (machines x kernel runs) and columns of the kernels."""
     work = kernels.groupby(["kernel", "problem_size"])[["bytes_per_rep", "flops_per_rep"]].max()
     rows = times.index.to_frame(index=False)
     of_row = work.reindex(pd.MultiIndex.from_frame(rows[["kernel", "problem_size"]])).to_numpy(float)

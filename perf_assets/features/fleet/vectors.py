@@ -1,4 +1,4 @@
-"""Tables of the warehouse to samples of relative-performance vectors, one column a machine that stands in the room."""
+"""Tables of the warehouse to samples of relative-performance vectors, one column per physical machine."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Plain tables, one a machine, to aligned samples."""
+"""Plain tables, one per machine, to aligned samples."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def pair_tables(tables: Mapping[str, pd.DataFrame], roles: Roles) -> PairedSampl
 
 
 def with_specification(samples: PairedSamples, table: pd.DataFrame, machine_column: str) -> PairedSamples:
-    """Add machine specifications: one row a machine, numeric columns, logarithms of them."""
+    """Add machine specifications: one row per machine, numeric columns, logarithms of them."""
     named = table.assign(**{machine_column: table[machine_column].astype(str)}).set_index(machine_column)
     absent = [machine for machine in samples.machines if machine not in named.index]
     if absent:

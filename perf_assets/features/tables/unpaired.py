@@ -150,7 +150,7 @@ def varies(scaler: Scaler) -> Mask:
 
 
 def standardised_logs(scaler: Scaler, logs: Floats) -> Floats:
-    """Of signed logarithms of counters, those that the shots say something about; missing ones are at the mean."""
+    """Standardise signed logarithms of counters that the shots say something about; missing ones are at the mean."""
     chosen = varies(scaler)
     values = (logs[:, chosen] - scaler.mean[chosen]) / scaler.spread[chosen]
     np.clip(values, -CLIP, CLIP, out=values)

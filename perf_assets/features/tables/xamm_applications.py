@@ -24,7 +24,7 @@ class ApplicationTable:
     """Rows x features and their targets."""
 
     name: str
-    """Of the file, for messages."""
+    """Name of the file, for messages."""
     feature_names: tuple[str, ...]
     features: Floats
     """NaN where a value is missing."""

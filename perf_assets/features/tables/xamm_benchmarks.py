@@ -25,9 +25,9 @@ class BenchmarkTable:
     """Times of a benchmark suite: rows x kernels."""
 
     machines: NDArray[np.str_]
-    """Of each row; rows of one machine follow each other."""
+    """Machine of each row; rows of one machine follow each other."""
     settings: NDArray[np.str_]
-    """Of each row; a machine has a setting once."""
+    """Setting of each row; a machine has a setting once."""
     kernels: tuple[str, ...]
     """Those that ran on all machines."""
     times: Floats
@@ -68,7 +68,7 @@ def benchmark_table(tables: Mapping[str, pd.DataFrame]) -> BenchmarkTable:
 
 
 def suite_tables(timings: Mapping[str, Sequence[KernelTiming]]) -> dict[str, pd.DataFrame]:
-    """The same tables from RAJAPerf runs, one a machine: median of repeated runs.
+    """Benchmark tables from RAJAPerf runs, one per machine: median of repeated runs.
 
     Actual problem sizes differ a little by kernel, so a setting has the rank of the size among those of its kernel;
     the most threads that a machine ran with are `all` of them, whatever their number.

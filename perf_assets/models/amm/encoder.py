@@ -107,9 +107,9 @@ class SuiteLayout:
     configurations: tuple[str, ...]
     """Kernel runs that are in the grid."""
     settings: tuple[str, ...]
-    """Of each of them its row."""
+    """Row of each kernel run."""
     kernels: tuple[str, ...]
-    """Of each of them its column."""
+    """Column of each kernel run."""
 
     @classmethod
     def of(cls, samples: PairedSamples) -> "SuiteLayout | None":
@@ -224,7 +224,7 @@ class AmmEncoder:
 
     @classmethod
     def load(cls, path: Path) -> "AmmEncoder":
-        """A saved one."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(path)
         return cls(
             scaler=Scaler.from_arrays(arrays),

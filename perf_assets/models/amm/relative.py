@@ -60,7 +60,7 @@ class RelativeAmm:
         return np.asarray(self.ratios(samples).mean(axis=2))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """To be saved."""
+        """Arrays to store, by name."""
         return {"amm_components": self.components, "amm_scale": np.array(self.scale)}
 
     @classmethod

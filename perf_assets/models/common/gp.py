@@ -18,7 +18,7 @@ _LINEAR_SHARES = (0.0, 0.3, 0.7, 0.95, 1.0)
 _NOISES = np.logspace(-4, 1, 16)
 """Variance of the noise relative to that of the function."""
 _MANY = 250
-"""Rows above which hyperparameters are chosen on so many of them."""
+"""Rows that hyperparameters are chosen on where there are more."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SmallGp:
     coefficients: Floats
     centre: float
     length: float
-    """Of the squared exponential, in the units of the features."""
+    """Length scale of the squared exponential, in the units of the features."""
     linear_share: float
     variance: float
     noise: float

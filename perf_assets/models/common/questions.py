@@ -26,7 +26,7 @@ class Questions:
     """Logarithm of the time on the source."""
 
     def where(self, chosen: Mask) -> "Questions":
-        """Some of them."""
+        """Questions that are chosen."""
 
         def some(texts: Sequence[str]) -> list[str]:
             return [text for text, is_chosen in zip(texts, chosen, strict=True) if is_chosen]
@@ -41,7 +41,7 @@ class Questions:
         )
 
     def blocks(self, size: int) -> Iterator["Questions"]:
-        """All of them, at most so many at a time."""
+        """Iterate over all questions in blocks of at most `size`."""
         for start in range(0, len(self.sources), size):
             part = slice(start, start + size)
             yield Questions(
@@ -87,7 +87,7 @@ def with_questions(known: PairedSamples, questions: Questions) -> tuple[PairedSa
 
 
 def only_benchmark(samples: PairedSamples) -> PairedSamples:
-    """The same without application runs."""
+    """Samples without application runs."""
     keep = samples.is_benchmark
     settings = samples.benchmark_settings
     return replace(
@@ -126,7 +126,7 @@ def save_samples(path: Path, samples: PairedSamples) -> None:
 
 
 def load_samples(path: Path) -> PairedSamples:
-    """Saved ones."""
+    """Read what `save` wrote."""
     description, arrays = archive.load(path)
     machines, counter_names, configurations = (
         tuple(map(str, description[name])) for name in ("machines", "counter_names", "configurations")

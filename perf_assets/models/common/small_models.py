@@ -31,13 +31,13 @@ class SmallModel(Protocol):
     kind: ClassVar[str]
 
     def predict(self, inputs: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Linear:
     intercept: float
 
     def predict(self, inputs: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
         return np.asarray(inputs @ self.weights + self.intercept)
 
     def description(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Linear:
         return {"intercept": self.intercept}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
         return {"weights": self.weights}
 
 
@@ -71,7 +71,7 @@ class Neighbours:
     count: int
 
     def predict(self, inputs: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
         return _nearest(_distances(inputs, self.inputs), self.target, self.count)
 
     def description(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Neighbours:
         return {"count": self.count}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
         return {"inputs": self.inputs, "target": self.target}
 
 
@@ -116,7 +116,7 @@ class Forest:
         return {"base": self.base, "depth": self.depth}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
         names = ("feature", "threshold", "left", "right", "value")
         return {name: getattr(self, name) for name in names}
 

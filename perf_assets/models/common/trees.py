@@ -25,7 +25,7 @@ class TreeEnsemble:
     value: Floats
     """A number a node, or one for each output."""
     weights: Floats
-    """Of each tree."""
+    """Weight of each tree."""
     combine: Literal["mean", "median"]
     """Weighted mean (forests, bagging), or weighted median (AdaBoost)."""
 
@@ -56,7 +56,7 @@ class TreeEnsemble:
         )
 
     def predict(self, features: Floats) -> Floats:
-        """One number a row, or one for each output; features are compared in single precision, as in training."""
+        """One number per row, or one for each output; features are compared in single precision, as in training."""
         rows = features.astype(np.float32)
         found = np.stack([self._leaf_values(rows, root) for root in self.roots])
         if self.combine == "mean":
@@ -74,7 +74,7 @@ class TreeEnsemble:
 
     @classmethod
     def load(cls, path: Path) -> "TreeEnsemble":
-        """A saved one."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(path)
         return cls(**arrays, combine=description["combine"])
 

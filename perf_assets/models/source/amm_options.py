@@ -44,7 +44,7 @@ class TrainedEncoder:
 
     @classmethod
     def load(cls, folder: Path) -> "TrainedEncoder":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         without = {file.stem: AmmEncoder.load(file) for file in sorted((folder / _WITHOUT).glob("*.npz"))}
         return cls(AmmEncoder.load(folder / "encoder.npz"), without, pd.read_csv(folder / "tried.csv"))
 

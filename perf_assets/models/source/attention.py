@@ -136,7 +136,7 @@ class BenchmarkAttention:
 
     @classmethod
     def load(cls, folder: Path) -> "BenchmarkAttention":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         description, arrays = archive.load(folder / _FILE)
         model = cls(AttentionSettings(**description["settings"]), description["seed"])
         model._scaler = Scaler.from_arrays(arrays)

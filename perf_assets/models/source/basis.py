@@ -118,7 +118,7 @@ class PriorBasis:
 
     @classmethod
     def load(cls, folder: Path) -> "PriorBasis":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         described = archive.load_description(folder / _FILE)
         keys: list[MemberKey] = [(name, tuple(runs), tuple(known)) for name, runs, known in described["members"]]
         return cls(

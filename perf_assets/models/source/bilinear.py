@@ -24,7 +24,7 @@ _FILE = "bilinear.npz"
 
 @dataclass(frozen=True)
 class BilinearSettings:
-    """Of the ridge regression."""
+    """Settings of the ridge regression."""
 
     landmarks: int = 200
     length: float = 0.7
@@ -103,7 +103,7 @@ class BilinearModel:
 
     @classmethod
     def load(cls, folder: Path) -> "BilinearModel":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         description, arrays = archive.load(folder / _FILE)
         model = cls(BilinearSettings(**description["settings"]), description["seed"])
         model._landmarks, model._whiten, model._effect = arrays["landmarks"], arrays["whiten"], arrays["effect"]

@@ -24,7 +24,7 @@ class DescribedTrees:
     def fit(
         cls, samples: PairedSamples, parts: Mapping[str, Part], downstream: str, seed: int, most: int = MOST_EXAMPLES
     ) -> "DescribedTrees":
-        """Fit the trees on fitted parts and at most so many examples."""
+        """Fit the trees on fitted parts and at most `most` examples."""
         model = cls(parts, make_regressor(downstream, seed))
         examples = samples.examples().at_most(most, seed)
         model._trees.fit(model._columns(samples, examples), samples.log_relative_time(examples))
@@ -43,7 +43,7 @@ class DescribedTrees:
 
     @classmethod
     def load(cls, folder: Path) -> "DescribedTrees":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         names = archive.load(folder / _FILE)[0]["parts"]
         return cls({name: LOAD[name](folder / f"{name}.npz") for name in names}, load_regressor(folder))
 

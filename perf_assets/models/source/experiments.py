@@ -64,7 +64,7 @@ _SHARED = ("attention",)
 
 PICTURED = ("raw", "tabnet", *OTHER_EMBEDDINGS)
 _STEPS = 500
-"""Of t-SNE, half of the library's number: the pictures change little after them."""
+"""Steps of t-SNE, half of the library's number: the pictures change little after them."""
 
 
 @dataclass(frozen=True)

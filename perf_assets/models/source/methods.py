@@ -34,7 +34,7 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
     **{f"embedding_amm_{option}": ("embedding", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
     **{f"raw_amm_{option}": ("counters", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
 }
-"""The same with other embeddings and other options of the published AMM: for those who compare them."""
+"""Descriptions with other embeddings and other options of the published AMM, for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
 _PLAIN: dict[str, Callable[[PairedSamples], "Predictor"]] = {

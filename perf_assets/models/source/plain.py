@@ -29,7 +29,7 @@ class Unchanged:
 
     @classmethod
     def load(cls, folder: Path) -> "Unchanged":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         return cls()
 
 
@@ -47,7 +47,7 @@ class BenchmarkMean:
 
     @classmethod
     def load(cls, folder: Path) -> "BenchmarkMean":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         return cls()
 
 
@@ -87,6 +87,6 @@ class PairMedian:
 
     @classmethod
     def load(cls, folder: Path) -> "PairMedian":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(folder / _FILE)
         return cls(tuple(description["machines"]), arrays["medians"])

@@ -40,7 +40,7 @@ class StoredPredictor(Protocol):
 
     @classmethod
     def load(cls, folder: Path) -> "StoredPredictor":
-        """A saved one."""
+        """Read what `save` wrote."""
 
 
 def save_predictor(predictor: StoredPredictor, folder: Path) -> None:

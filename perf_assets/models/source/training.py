@@ -49,7 +49,7 @@ class TrainedSource:
     """unseen, method, mape_ratio, median_ape_ratio, log_rmse, weight in the blend: on held-out folds."""
     selection_seconds: float
     fit_seconds: float
-    """Of fitting what was chosen on everything: one training."""
+    """Time to fit what was chosen on everything: one training."""
 
 
 def train_source(

@@ -28,7 +28,7 @@ class Part(Protocol):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """A saved one."""
+        """Read what `save` wrote."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Counters:
 
     @classmethod
     def load(cls, path: Path) -> "Counters":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(Scaler.from_arrays(archive.load(path)[1]))
 
 
@@ -68,7 +68,7 @@ class OneHot:
 
     @classmethod
     def load(cls, path: Path) -> "OneHot":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(tuple(archive.load(path)[0]["machines"]))
 
 
@@ -89,7 +89,7 @@ class Specification:
 
     @classmethod
     def load(cls, path: Path) -> "Specification":
-        """A saved one."""
+        """Read what `save` wrote."""
         archive.load(path)
         return cls()
 
@@ -113,7 +113,7 @@ class Embedded:
 
     @classmethod
     def load(cls, path: Path) -> "Embedded":
-        """A saved one."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(path)
         return cls(Scaler.from_arrays(arrays), restore_embedding(description, archive.part("embedding.", arrays)))
 
@@ -130,7 +130,7 @@ class PublishedAmm:
         return np.hstack([vectors[examples.source], vectors[examples.target]])
 
     def with_options(self, options: AmmOptions, samples: PairedSamples) -> "PublishedAmm":
-        """The same encoder, whose outputs are combined in another way; nothing is trained again."""
+        """Combine the encoder's outputs in another way; nothing is trained again."""
         plain = replace(self.encoder, options=replace(options, normalize="none"))
         largest = float(plain.machine_models(samples)[samples.encoder_machines].max())
         return PublishedAmm(replace(self.encoder, options=options, fleet_max=largest))
@@ -141,7 +141,7 @@ class PublishedAmm:
 
     @classmethod
     def load(cls, path: Path) -> "PublishedAmm":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(AmmEncoder.load(path))
 
 
@@ -164,7 +164,7 @@ class DescribedAmm:
 
     @classmethod
     def load(cls, path: Path) -> "DescribedAmm":
-        """From the file that `save` wrote."""
+        """Read what `save` wrote."""
         return cls(AmmOptions(**archive.load(path)[0]))
 
 
@@ -189,7 +189,7 @@ class RelativeComponents:
 
     @classmethod
     def load(cls, path: Path) -> "RelativeComponents":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(RelativeAmm.from_arrays(archive.load(path)[1]))
 
 

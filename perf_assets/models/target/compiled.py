@@ -30,7 +30,7 @@ class QuickPaired:
     times: Floats
     """Configurations x machines: log seconds, NaN on the target."""
     is_known: Mask
-    """Of configurations: whether a machine that is neither source nor target ran them."""
+    """Per configuration, whether a machine that is neither source nor target ran them."""
     prior: tuple[RunTerms, ...]
     profile: tuple[Floats, Floats]
     """What the profile of a configuration adds: a constant, and a slope on the log seconds on the source."""

@@ -143,13 +143,13 @@ class PairedModel:
     prior: Prior | None
     processes: list[Process]
     candidates: tuple[str, ...]
-    """Of each process: its candidate, one of `WITHOUT_PRIOR` and `WITH_PRIOR`."""
+    """Candidate of each process, one of `WITHOUT_PRIOR` and `WITH_PRIOR`."""
     has_prior: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
-    """Of each process: whether it corrects the prior, or else the source's time."""
+    """Per process, whether it corrects the prior, or else the source's time."""
     shares: Floats
-    """Of each process, with sum 1."""
+    """Weight of each process; the sum is 1."""
     residuals: dict[bool, Floats]
-    """Of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
+    """Residuals of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
 
     def predict(self, samples: PairedSamples, rows: Indices) -> Floats:
         """Log seconds on the target of configurations that ran on the source."""

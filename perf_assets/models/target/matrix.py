@@ -110,7 +110,7 @@ def _prior(samples: PairedSamples, target: int, source: int, parts: PriorParts) 
 def _score_product(
     samples: PairedSamples, source: int, target: int, count: int, most: int, seed: int, prior: Prior
 ) -> Row:
-    """What would be registered with so many shots, on the same test rows; its interval too."""
+    """Score what would be registered with `count` shots on the same test rows, and its interval."""
     order = shuffled_runs(samples, source, target, seed)
     shots, test = order[:count], order[most:]
     mean, width = adapt_view(samples, source, target, shots, seed, prior).distribution(samples, test)

@@ -63,7 +63,7 @@ class OnlineCorrection:
         return cls(tuple(processes), shares, quantile, len(observed))
 
     def correct(self, runs: RunInputs, half_width: Floats) -> tuple[Floats, Floats]:
-        """Of other runs: what to add to the model's log seconds, and the half width of the 90% interval then.
+        """Correct other runs: what to add to the model's log seconds, and the half width of the 90% interval then.
 
         `half_width` is the model's own; with few observed runs the interval is not narrower than that.
         """
@@ -95,7 +95,7 @@ class RunsAsSeen:
 
 
 def _as_expected(process: Process, residuals: Floats, expected: Spreads) -> Process:
-    """The same with the spreads that are expected instead of those that were fitted."""
+    """Amplitudes with the spreads that are expected instead of those that were fitted."""
     described = {**describe(process), "amplitudes": expected.by_cause().tolist()}
     return restore(described, process.runs, residuals)
 

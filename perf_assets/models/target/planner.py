@@ -36,7 +36,7 @@ class PickedRun:
     error_before: float
     """Expected relative error over the population without this run, with those planned before it (0.1 is 10%)."""
     error_after: float
-    """The same with it."""
+    """Expected relative error with this run."""
     node_hours: float | None
     """What it costs, where that is known."""
 
@@ -92,7 +92,7 @@ def plan(
 
 
 def node_hours(model: PairedModel, samples: PairedSamples, rows: Indices, nodes: Floats) -> Floats:
-    """Expected price of running configurations on the target, each on so many nodes."""
+    """Expected price of running configurations on the target, each on its number of nodes."""
     return np.asarray(np.exp(model.predict(samples, rows)) / _SECONDS_AN_HOUR * nodes)
 
 

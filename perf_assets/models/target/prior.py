@@ -52,14 +52,14 @@ class PriorTerms:
     weights: dict[str, float]
     """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
     expected: Expectation
-    """Of corrections of this prior."""
+    """Size of corrections of this prior."""
     expected_unchanged: Expectation
-    """Of corrections of the time on the source."""
+    """Size of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
-    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+    """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
 
     def described(self) -> dict[str, Any]:
-        """To be stored as JSON."""
+        """Description to store as JSON."""
         return {
             "weights": self.weights,
             "expected": _described(self.expected),
@@ -87,11 +87,11 @@ class Prior:
     weights: dict[str, float]
     """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
     expected: Expectation
-    """Of corrections of this prior."""
+    """Size of corrections of this prior."""
     expected_unchanged: Expectation
-    """Of corrections of the time on the source."""
+    """Size of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
-    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+    """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
 
     @classmethod
     def of(cls, terms: PriorTerms, components: dict[str, FittedComponent]) -> "Prior":
@@ -214,7 +214,7 @@ def prior_terms(
 
 
 def expectation_unchanged(samples: PairedSamples, source: int, target: int, unknown: Spreads = UNKNOWN) -> Expectation:
-    """Of corrections of the time on the source, from known machines; no benchmark is needed."""
+    """Expected size of corrections of the time on the source, from known machines; no benchmark is needed."""
     trials = play_trials(samples, source, target, (), _no_component)
     return learn_expectation(trials, np.zeros(0), unknown)
 

@@ -22,7 +22,7 @@ _CERTAINTY = 0.99
 SAME = 0.01
 """Times that differ by less are the same measurement."""
 CLIP = 50.0
-"""Of log errors: beyond it their exponential is no number."""
+"""Largest log error that counts: beyond it the exponential is no number."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class HeldOutErrors:
 
     own: Floats
     alone: Floats
-    """Of the best target-only baseline."""
+    """Errors of the best target-only baseline."""
     champion: Floats
     """NaN where there is no champion, or it has no answer."""
 

@@ -29,7 +29,7 @@ from perf_assets.models.target.run_view import RunView
 UNKNOWN = Spreads(offset=0.3, run=0.2)
 """Where no machine can play the target: it may be a third faster or slower, and single runs a fifth beside that."""
 _WIDE = 2.0
-"""Of a trial's own amplitudes less is assumed than of a target's: so many times `FREEDOM`."""
+"""Factor on `FREEDOM` for a trial's own amplitudes, of which less is assumed than of a target's."""
 _LEAST_RUNS = 20
 """Runs that a trial needs to tell anything."""
 _MOST_RUNS, _LEARNED_RUNS = 200, 60
@@ -148,7 +148,7 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads
 
 
 def half_widths(trials: Sequence[Trial], weights: Floats) -> tuple[float, float] | None:
-    """Of a 90% interval of log seconds before any shot: of any run, and of one that ran on the source only.
+    """Half widths of a 90% interval of log seconds before any shot: of any run, and of one that ran on the source only.
 
     None without trials. Every trial counts the same.
     """

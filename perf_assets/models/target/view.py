@@ -50,10 +50,10 @@ class AdaptedView:
     shots: int
     chosen: str
     candidates: tuple[CandidateScore, ...]
-    """All of them and the baselines, on the same held-out shots; none where there are too few shots to hold out."""
+    """Candidates and baselines, on the same held-out shots; none where there are too few shots to hold out."""
     interval: Interval | None
-    """Of log seconds, from held-out shots or, without any shot, from known machines that played the target; where it
-    is None the model's own spread is taken."""
+    """Interval of log seconds, from held-out shots or, without any shot, from known machines that played the target;
+    where it is None the model's own spread is taken."""
     interval_alone: Interval | None
     """For configurations that ran on the source and nowhere else: less is known of them."""
     model: PairedModel
@@ -136,7 +136,7 @@ def adapt_view(
 
 
 def known_elsewhere(samples: PairedSamples, rows: Indices, model: PairedModel) -> Mask:
-    """Of configurations, whether a machine that is neither source nor target ran them."""
+    """Per configuration, whether a machine that is neither source nor target ran them."""
     others = np.setdiff1d(np.arange(len(samples.machines)), [model.source, model.target])
     return np.asarray(np.isfinite(samples.log_seconds[others][:, rows]).any(axis=0))
 

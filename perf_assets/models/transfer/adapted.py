@@ -189,7 +189,7 @@ class AdaptedTransfer:
 
     @classmethod
     def load(cls, folder: Path) -> "AdaptedTransfer":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         facts = archive.load_description(folder / _FACTS)
         try:
             return cls(
@@ -359,7 +359,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _number(value: object) -> float:
-    """Of a cell; NaN where it holds none."""
+    """Number that a cell holds; NaN where it holds none."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -33,7 +33,7 @@ class Freedom:
     """How far a fit may go: prior standard deviations, in standardised units of the source."""
 
     weight: float
-    """Of the change of a source counter by all target counters together, and of its bias."""
+    """Penalty on the change of a source counter by all target counters together, and of its bias."""
     gain: float
     offset: float
     noise: float
@@ -47,7 +47,7 @@ class Alignment:
     source: SourceNet
     start: Start
     scaler: Scaler
-    """Of the target counters, from the shots."""
+    """Scaling of the target counters, from the shots."""
     change: Floats
     """Source counters x target counters that vary over the shots, standardised: added to what the start gives."""
     bias: Floats

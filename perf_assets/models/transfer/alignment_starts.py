@@ -42,7 +42,7 @@ class Start:
     """Source counters x target counters: standardised source units per unit of signed logarithm."""
     bias: Floats
     centre: Floats
-    """Of each target counter: the signed logarithm that stands for a missing value."""
+    """Per target counter, the signed logarithm that stands for a missing value."""
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
         """All that it consists of."""

@@ -157,7 +157,7 @@ def align_counters(
     catalogue: Catalogue,
     seed: int = 0,
 ) -> CounterAlignment:
-    """From tables of runs, one a machine: counters under the machine's own names and `wall_seconds`."""
+    """Align counters by tables of runs, one per machine: counters under the machine's own names and `wall_seconds`."""
     keep_blas_to_one_thread()
     theirs = transfer_table(source_name, source, _TIME, drop=_NOT_COUNTERS)
     ours = transfer_table(target_name, target, _TIME, drop=_NOT_COUNTERS)

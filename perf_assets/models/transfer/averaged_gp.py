@@ -39,7 +39,7 @@ _NOISES = np.logspace(-4, 1, 16)
 _USUAL_NOISE, _NOISE_FACTOR = 0.03, 9.0
 """The noise is expected at 3% of the variance, within a factor of nine: a handful of rows is not interpolated."""
 _MANY = 250
-"""Rows above which members are weighed on so many of them, and only the likely ones are fitted to all."""
+"""Rows that members are weighed on where there are more; only the likely ones are fitted to all."""
 _LIKELY, _NEGLIGIBLE = 1e-2, 1e-6
 _TINY, _CONSTANT = 1e-12, 1e-9
 

@@ -70,7 +70,7 @@ class ModelxRow:
     matches_oracle: bool
     """Whether the error of the product is at most that of the supervised model and its spread."""
     mape: float
-    """Of the product: mean absolute percentage error of the time itself, as a ratio."""
+    """Error of the product: mean absolute percentage error of the time itself, as a ratio."""
     coverage_90: float
     """Share of test rows inside the product's 90% interval."""
     chosen: str

@@ -43,7 +43,7 @@ class PairedCandidate:
 
 
 def paired_task(samples: PairedSamples, source: int, target: int) -> tuple[TransferTask, Indices]:
-    """The same transfer for methods that do not pair, and the configurations that may be shots and test rows."""
+    """Transfer task for methods that do not pair, and the configurations that may be shots and test rows."""
     usable = ~samples.is_benchmark & np.isfinite(samples.log_seconds[[source, target]]).all(axis=0)
     if usable.sum() < 2:
         raise BadInputError(

@@ -99,7 +99,7 @@ class SourceNet:
         return self.from_hidden(self.hidden(inputs))
 
     def from_hidden(self, hidden: Floats) -> Floats:
-        """The same from what `hidden` gave."""
+        """Predict from what `hidden` gave."""
         weight = self._weights["last.weight"].reshape(-1) / self.members
         return np.asarray(hidden @ weight + self._weights["last.bias"].mean())
 
@@ -149,18 +149,18 @@ class SourceNet:
 
     @classmethod
     def load(cls, path: Path) -> "SourceNet":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls.restore(*archive.load(path))
 
     def torch_net(self) -> "TrainableNet":
-        """The same net for PyTorch, to be tuned further."""
+        """Net for PyTorch, to be tuned further."""
         net = TrainableNet(self.members, self._weights["first.weight"].shape[1], self._weights["first.weight"].shape[2])
         state = {name: torch.tensor(array, dtype=torch.float32) for name, array in self._weights.items()}
         net.load_state_dict(state)
         return net
 
     def with_weights(self, net: "TrainableNet") -> "SourceNet":
-        """The same scaling around other weights."""
+        """Replace the weights and keep the scaling."""
         return SourceNet(
             self.scaler, self.centre, self.spread, net.as_arrays(), self.counter_names, self.held_out_error
         )

@@ -76,7 +76,7 @@ def _rows(group: Sequence[TransferTable]) -> SourceRows:
 
 
 _LEAST_WEIGHT = 0.05
-"""Of a source, relative to all: those below are left out."""
+"""Least weight of a source, relative to all: those below are left out."""
 _MOST_RECENT = 32
 """Alignments that are kept: those of a fold are asked for several times."""
 

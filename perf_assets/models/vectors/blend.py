@@ -118,7 +118,7 @@ class VectorBlend:
         return np.asarray((sums[start + count] - sums[start]) / count)
 
     def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
-        """Of each machine, the log error of its relative time that `level` of the held-out rows stay within."""
+        """Per machine, the log error of its relative time that `level` of the held-out rows stay within."""
         errors = log_errors(self.held_out.log_seconds, self.held_out.values, reference, machines)
         return np.array([_quantile(own[np.isfinite(own)], level) for own in errors.T])
 
@@ -138,7 +138,7 @@ class VectorBlend:
 
     @classmethod
     def load(cls, folder: Path) -> "VectorBlend":
-        """A saved one."""
+        """Read what `save` wrote."""
         described = archive.load_description(folder / _BLEND_FILE)
         components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
         kept, arrays = archive.load(folder / _HELD_OUT_FILE)
@@ -203,14 +203,14 @@ def strangers(samples: VectorSamples, seen: frozenset[str]) -> Mask:
 
 
 def _answered(found: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats]:
-    """Of strangers every method says what models of pairs say: only those know a host, by its benchmark."""
+    """Answer for strangers by models of pairs alone: only those know a host, by its benchmark."""
     if PAIRWISE not in found or not is_strange.any():
         return dict(found)
     return {name: np.where(is_strange[:, None], found[PAIRWISE], values) for name, values in found.items()}
 
 
 def places_of(values: Floats) -> Floats:
-    """Of each value its place in its row; 0 is the smallest."""
+    """Place of each value in its row; 0 is the smallest."""
     places = np.empty(values.shape)
     order = np.argsort(values, axis=1, kind="stable")
     np.put_along_axis(places, order, np.arange(values.shape[1], dtype=float)[None], axis=1)

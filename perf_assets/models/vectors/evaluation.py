@@ -50,7 +50,7 @@ class Evaluation:
     scores: Scores
     """Protocol -> method -> scores: means over seeds; `_std` is the spread over seeds."""
     table: pd.DataFrame
-    """The same by protocol, method, seed and application: rows of `eval_vector__scores`."""
+    """Scores by protocol, method, seed and application: rows of `eval_vector__scores`."""
     rows: pd.DataFrame
     """One row per protocol, seed, method and held-out sample, and what is drawn of it."""
     entries: pd.DataFrame
@@ -64,7 +64,7 @@ class _Piece:
     protocol: str
     seed: int
     position: int
-    """Of the fold."""
+    """Position of the fold."""
     methods: tuple[str, ...]
     reference: str
     settings: VectorSettings
@@ -72,7 +72,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Found:
-    """Of one fold."""
+    """Scores of one fold."""
 
     configurations: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     predicted: dict[str, Floats]

@@ -61,7 +61,7 @@ class Head:
         return np.asarray(levelled(known) @ self.weights + self.offset + known.mean(axis=1))
 
     def stays(self, known: Floats) -> Floats:
-        """Of each row, the probability that the new machine is between its neighbours in the order."""
+        """Per row, the probability that the new machine is between its neighbours in the order."""
         found, ordered = self.predict(known), np.sort(known, axis=1)
         fenced = np.pad(ordered, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
         place = (ordered < found[:, None]).sum(axis=1)
@@ -71,7 +71,7 @@ class Head:
         return np.asarray(error.cdf(above) - error.cdf(below))
 
     def half_width(self, level: float, of_known: Floats) -> float:
-        """Of an interval of log times: the scatter of the shots, and that of the known machines it is told from."""
+        """Half width of an interval of log times: scatter of the shots, and of the known machines it is told from."""
         own = self.spread * float(student.ppf((1 + level) / 2, self.shots_count - 1))
         return float(np.hypot(own, of_known @ np.abs(self.weights)))
 

@@ -76,7 +76,7 @@ class VectorTrees:
 
     @classmethod
     def load(cls, folder: Path) -> "VectorTrees":
-        """Saved ones."""
+        """Read what `save` wrote."""
         described = archive.load_description(folder / _TREES_FILE)
         fitted = {name: load_regressor(folder / f"machine{i}") for i, name in enumerate(described["fitted"])}
         return cls(tuple(described["machines"]), fitted)
@@ -112,7 +112,7 @@ class VectorForest:
 
     @classmethod
     def load(cls, folder: Path) -> "VectorForest":
-        """A saved one."""
+        """Read what `save` wrote."""
         machines = archive.load_description(folder / _TREES_FILE)["machines"]
         return cls(tuple(machines), TreeEnsemble.load(folder / "forest.npz"))
 
@@ -137,7 +137,7 @@ def _filled(targets: Floats) -> Floats:
 
 
 def _means(targets: Floats) -> Floats:
-    """Of each machine; 0, the mean of all, where it ran nothing."""
+    """Mean of each machine; 0, the mean of all, where it ran nothing."""
     return np.asarray(np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1))
 
 
@@ -171,7 +171,7 @@ class Pairwise:
 
     @classmethod
     def load(cls, folder: Path) -> "Pairwise":
-        """Saved ones."""
+        """Read what `save` wrote."""
         return cls({part.name: load_predictor(part) for part in sorted(folder.iterdir()) if part.is_dir()})
 
 
@@ -188,11 +188,11 @@ class Majority:
         return cls(centred(samples.log_seconds))
 
     def predict(self, samples: VectorSamples) -> Floats:
-        """Of the configurations that had the most frequent order, the mean log times."""
+        """Mean log times of the configurations that had the most frequent order."""
         return self.typical(np.isfinite(samples.targets))
 
     def typical(self, asked: Mask) -> Floats:
-        """Samples x machines: the same for the machines that are asked for."""
+        """Samples x machines: mean log times of the most frequent order of the machines that are asked for."""
         return np.array([self._among(ran) for ran in asked])
 
     def save(self, folder: Path) -> None:
@@ -202,7 +202,7 @@ class Majority:
 
     @classmethod
     def load(cls, folder: Path) -> "Majority":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(archive.load(folder / "majority.npz")[1]["known"])
 
     def _among(self, ran: Mask) -> Floats:
@@ -250,7 +250,7 @@ def save_method(name: str, fitted: VectorPredictor, folder: Path) -> None:
 
 
 def load_method(folder: Path) -> VectorPredictor:
-    """A saved one."""
+    """Read what `save` wrote."""
     try:
         return _LOAD[archive.load_description(folder / _KIND_FILE)["method"]](folder)
     except (ValueError, KeyError) as error:

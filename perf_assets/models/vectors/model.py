@@ -109,7 +109,7 @@ class VectorModel:
         return np.column_stack([known, *(head[name].predict(known) for head in self.heads.values())])
 
     def _half_widths(self, name: str, reference: str) -> Floats:
-        """Of each machine, of the logarithm of its relative time."""
+        """Half width per machine, of the logarithm of its relative time."""
         blend = self.blends[name]
         if reference in self.heads:
             known = blend.half_widths(SLOWEST, self.trained_machines, LEVEL)
@@ -138,7 +138,7 @@ class VectorModel:
 
     @classmethod
     def load(cls, folder: Path) -> "VectorModel":
-        """A saved one."""
+        """Read what `save` wrote."""
         described = archive.load_description(folder / _FILE)
         blends = {name: VectorBlend.load(folder / name) for name in _BLENDS}
         machines, features, apps = (tuple(described[name]) for name in ("machines", "feature_names", "applications"))

@@ -26,7 +26,7 @@ class VectorComparison:
     champion_log_rmse: float | None
     """On the samples that both have held out; None where there are too few."""
     application_log_rmse: float
-    """Of samples of applications that were held out as a whole."""
+    """Error on samples of applications that were held out as a whole."""
     champion_application_log_rmse: float | None
     is_promoted: bool
     reason: str

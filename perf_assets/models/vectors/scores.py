@@ -20,7 +20,7 @@ class Held:
     log_seconds: Floats
     """Samples x machines: true log times, NaN where it did not run."""
     predicted: Floats
-    """The same, predicted up to a level of each sample."""
+    """Log times as predicted, up to a level of each sample."""
     ranked: Floats
     """What the machines are put in order by: the prediction, or places of the most probable order."""
     majority: Floats
@@ -95,7 +95,7 @@ def log_errors(log_seconds: Floats, predicted: Floats, reference: str, machines:
 
 
 def same_orders(ranked: Floats, log_seconds: Floats) -> Mask:
-    """Of each sample whether all machines it ran on are in the true order."""
+    """Per sample, whether all machines it ran on are in the true order."""
     ran = np.isfinite(log_seconds)
     found, true = (np.argsort(np.where(ran, values, np.inf), axis=1, kind="stable") for values in (ranked, log_seconds))
     return np.asarray((found == true).all(axis=1))

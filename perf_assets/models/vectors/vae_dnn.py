@@ -149,7 +149,7 @@ class VaeDnn:
 
     @classmethod
     def load(cls, folder: Path) -> "VaeDnn":
-        """A saved one."""
+        """Read what `save` wrote."""
         described, arrays = archive.load(folder / _FILE)
         model = cls(VaeDnnSettings(**described["settings"]), described["seed"])
         model._machines, model._spread = tuple(described["machines"]), described["spread"]
@@ -225,7 +225,7 @@ class _Data:
     """1 where the target was measured."""
 
     def inputs(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the VAE."""
+        """Inputs of the VAE."""
         return self.values[rows], self.measured[rows], self.machine[rows]
 
     def error(self, found: Tensor, rows: Tensor) -> Tensor:

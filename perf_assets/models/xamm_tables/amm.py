@@ -27,7 +27,7 @@ LEAST_ROWS = 8
 _FINEST = 1e-3
 """Times are given to the scaler in thousandths of the shortest, so that its log(1 + x) is a logarithm."""
 _LEAST_SHARE = 0.5
-"""Of the encoder's kernels that a machine which comes later must have run."""
+"""Share of the encoder's kernels that a machine which comes later must have run."""
 _WEIGHTS = "embedding."
 
 

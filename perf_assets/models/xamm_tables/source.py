@@ -46,9 +46,9 @@ class TableSource:
     without_amm: Regressor
     with_amm: Regressor | None
     encoder_version: str | None
-    """Of the encoder that made the AMMs; None where there is no model with them."""
+    """Version of the encoder that made the AMMs; None where there is no model with them."""
     median_log_ratio: float
-    """Of the training rows: what one would say without a model."""
+    """Median over the training rows: the answer without a model."""
     applications: tuple[str, ...]
     """That it was trained on, where the table said."""
     training_rows: int

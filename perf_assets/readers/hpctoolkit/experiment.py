@@ -14,7 +14,7 @@ from perf_assets.readers.files import SourceFile, opened, unreadable
 _FIRST_CHUNK_BYTES = 16 * 1024
 _MAX_CHUNK_BYTES = 8 * 2**20
 _MAX_TOKEN_BYTES = 4 * 2**20
-"""Of one tag or comment: the parser keeps it in memory until it ends."""
+"""Largest tag or comment: the parser keeps it in memory until it ends."""
 _MAX_DEPTH = 100
 """Elements in each other: the parser remembers every one that is open."""
 _MAX_METRICS = 10_000

@@ -18,7 +18,7 @@ WALL_SECONDS = "wall_seconds"
 IDENTITY = frozenset((*IDENTITY_TEXTS, *IDENTITY_COUNTS, WALL_SECONDS))
 """Columns that say which run a row is; they are no metrics."""
 MAX_COLUMNS = 10_000
-"""Of a table, and counters of a bundle: each becomes a column of the machine's table."""
+"""Columns of a table, and counters of a bundle: each becomes a column of the machine's table."""
 
 _MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none"))
 _LEVEL = re.compile(r"[A-Za-z]+ \((\d{1,3})\)")

@@ -24,7 +24,7 @@ _LONG_AXIS = 6.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
 _PANELS_A_LINE = 2
 _LEAST_REACH = math.log(1.05)
-"""Of the colours of the map: differences below are nothing to see."""
+"""Least range of the colours of the map: differences below are nothing to see."""
 
 
 def intervals(comparison: Comparison, target: Target) -> Figure:

@@ -15,7 +15,7 @@ class Champion:
     mape: float | None
     """Mean |predicted / true - 1| on held-out runs; None where there were too few to hold out."""
     target_only_mape: float | None
-    """The same of the best baseline that uses nothing but these runs."""
+    """Error of the best baseline that uses nothing but these runs."""
     severity: float | None
     """How hard the transfer is, 0 to 1."""
 

@@ -46,7 +46,7 @@ def state_words(state: MachineState) -> list[tuple[str, Tone]]:
 
 
 def next_actions(machines: Iterable[MachineState]) -> list[Action]:
-    """Of all machines, most urgent first: what is first for each machine before what is second, bad states before.
+    """Actions of all machines, most urgent first: the first of each machine before the second, bad states before.
 
     What a machine that is well could do comes after everything that the others have to do.
     """

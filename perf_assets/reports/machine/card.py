@@ -50,9 +50,9 @@ class CardFacts:
     severity: float | None
     """How hard the transfer is, 0 to 1."""
     source_version: int | None
-    """Of `perf-source`."""
+    """Version of `perf-source`."""
     encoder_version: str | None
-    """Of the AMM encoder."""
+    """Version of the AMM encoder."""
     manifests_count: int
     manifests_digest: str
     seed: int

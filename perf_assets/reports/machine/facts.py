@@ -37,4 +37,4 @@ class MachineFacts:
     missing: dict[str, str]
     """Why a part is not there, by its name here."""
     alias: str = "champion"
-    """Of the version that the page tells of: `challenger` where nothing was promoted yet."""
+    """Alias of the version that the page tells of: `challenger` where nothing was promoted yet."""

@@ -31,7 +31,7 @@ class Claim:
     """A figure of the paper, and where its like is found in our table."""
 
     number: int
-    """Of the paper's experiment."""
+    """Number of the paper's experiment."""
     what: str
     paper: float
     """Change of MAPE: -0.5 is half the error."""

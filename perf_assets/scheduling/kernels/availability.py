@@ -8,7 +8,7 @@ from perf_assets.scheduling.kernels.compiled import Floats, Integers, compiled
 
 
 class Profile(NamedTuple):
-    """Of each machine, steps: from `time[m, i]` on `free[m, i]` nodes are free; the last step never ends."""
+    """Steps per machine: from `time[m, i]` on `free[m, i]` nodes are free; the last step never ends."""
 
     time: Floats
     free: Integers
@@ -30,7 +30,7 @@ def new_profile(machine_nodes: Integers, capacity: int) -> Profile:
 
 @compiled
 def clear(profile: Profile, machine_nodes: Integers) -> None:
-    """Forget all that was planned."""
+    """Drop all that was planned."""
     profile.size[:] = 1
     profile.time[:, 0] = -np.inf
     profile.free[:, 0] = machine_nodes
@@ -61,7 +61,7 @@ def forget(profile: Profile, machine: int, now: float) -> None:
 
 @compiled
 def earliest_slot(profile: Profile, machine: int, nodes: int, seconds: float, now: float) -> float:
-    """The first time from now on at which so many nodes are free for so long."""
+    """First time from now on at which `nodes` nodes are free for `seconds`."""
     times, free, count = profile.time[machine], profile.free[machine], profile.size[machine]
     start = now
     for place in range(count):

@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 
 
 def compiled(function: Function) -> Function:
-    """The same function in machine code; its arguments are numbers, arrays and named tuples of these."""
+    """Compile a function to machine code; its arguments are numbers, arrays and named tuples of these."""
     folder = _folder()
     config: Any = numba.config
     before = config.CACHE_DIR

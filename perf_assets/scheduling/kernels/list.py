@@ -40,9 +40,9 @@ class _State(NamedTuple):
     ends: Heap
     queue: Queue
     behind: Queue
-    """The same jobs in the order in which they are tried behind the head; empty where that is the queue's own."""
+    """Waiting jobs in the order in which they are tried behind the head; empty where that is the queue's own."""
     narrowest: Integers
-    """Of each job: nodes of its option with the fewest. Looked at first, because queues are long."""
+    """Per job, nodes of its option with the fewest. Looked at first, because queues are long."""
 
 
 @compiled

@@ -77,7 +77,7 @@ class Trace:
         return replace(self.where(fits), skipped=skipped)
 
     def at_load(self, load: float, nodes: int) -> "Trace":
-        """The same jobs, coming in faster or slower."""
+        """Trace whose jobs come in faster or slower."""
         if not self.submit[-1] > self.submit[0]:
             raise BadInputError(f"all jobs of {self.name} come at once: they have no load that could be changed")
         return replace(self, submit=self.submit * (self.load(nodes) / load))

@@ -29,10 +29,10 @@ _RankedBy = Mapping[Measure, Mapping[str, Ranked]]
 
 @dataclass(frozen=True)
 class Costs:
-    """Of a node of each machine; empty where they were not given."""
+    """Costs of a node of each machine; empty where they were not given."""
 
     prices: Mapping[str, float]
-    """Of a node-hour, in any one currency."""
+    """Price of a node-hour, in any one currency."""
     watts: Mapping[str, float]
     """Power that a node draws."""
 
@@ -167,7 +167,7 @@ class Comparer:
 
 
 def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: Costs) -> _RankedBy:
-    """Of the whole portfolio, those that are known."""
+    """Measures of the whole portfolio that are known."""
     time = {
         machine: total([one.relative_time.times(one.weight_ratio) for one in found])
         for machine, found in applications.items()

@@ -100,7 +100,7 @@ class Portfolio:
         return {machine: float(spread) for machine, spread in rows}
 
     def half_width(self, machine: str) -> tuple[float, tuple[str, ...]]:
-        """Of the 90% interval of a log time that was measured, and what to say of it."""
+        """Half width of the 90% interval of a log time that was measured, and what to say of it."""
         if machine in self._spreads:
             return NINETY_PERCENT * self._spreads[machine], ()
         if not self._spreads:

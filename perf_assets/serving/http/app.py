@@ -57,7 +57,7 @@ class Question(BaseModel):
 
 
 class Answers(BaseModel):
-    """One prediction a run, in the order of the runs."""
+    """One prediction per run, in the order of the runs."""
 
     predictions: list[Prediction]
 

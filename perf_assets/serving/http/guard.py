@@ -16,7 +16,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/health"})
 """That need no token."""
 _MOST_DIGITS = 18
-"""Of a length."""
+"""Digits of a length."""
 _BODY_SECONDS = 20.0
 """In which a body must have arrived."""
 
