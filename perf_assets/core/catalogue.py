@@ -67,7 +67,7 @@ class Formula(_Strict):
         return not self.architectures or microarchitecture in self.architectures
 
 
-class _File(_Strict):
+class _CatalogueFile(_Strict):
     version: Literal[1]
     backend_arguments: tuple[Annotated[str, AfterValidator(_check_pattern)], ...] = ()
     event_tables: dict[str, str] = Field(default_factory=dict)
@@ -152,8 +152,8 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
     return Catalogue(patterns, event_tables, quantities, formulas)
 
 
-def _parse(name: str, text: str) -> _File:
+def _parse(name: str, text: str) -> _CatalogueFile:
     try:
-        return _File.model_validate(parse_yaml(f"counter catalogue {name}", text))
+        return _CatalogueFile.model_validate(parse_yaml(f"counter catalogue {name}", text))
     except ValidationError as error:
         raise BadInputError(f"counter catalogue {name}: {first_problem(error)}") from None

@@ -29,16 +29,3 @@ def log_rmse(true: ArrayLike, predicted: ArrayLike) -> float:
 def share_within(true: ArrayLike, predicted: ArrayLike, ratio: float) -> float:
     """Share of predictions whose relative error is at most `ratio`."""
     return float(np.mean(np.abs(np.expm1(_log_ratio(true, predicted))) <= ratio))
-
-
-def error_factor(true: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
-    """How many times too large or too small each prediction is; 1 is exact."""
-    return np.exp(np.abs(_log_ratio(true, predicted)))
-
-
-def spearman(true: ArrayLike, predicted: ArrayLike) -> float:
-    """Rank correlation, ties at their mean rank."""
-    import pandas as pd
-
-    ranks = pd.DataFrame({"true": np.asarray(true, float), "predicted": np.asarray(predicted, float)}).rank()
-    return float(ranks["true"].corr(ranks["predicted"]))

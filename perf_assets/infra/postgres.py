@@ -127,7 +127,7 @@ class Address:
             yield
 
 
-class Claim:
+class LeaseClaim:
     """A lock of the database that is to be held for hours, through losses of the database."""
 
     def __init__(self, address: Address, purpose: str) -> None:

@@ -56,7 +56,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Profile:
+class CaliperRecords:
     """One `.cali` file."""
 
     rows: list[Row] = field(default_factory=list)
@@ -79,17 +79,17 @@ _Node = tuple[str, str, str | None]
 """A value in the tree: id of its attribute, text, id of its parent."""
 
 
-def read_stream(source: SourceFile, depth: int) -> Profile:
+def read_stream(source: SourceFile, depth: int) -> CaliperRecords:
     """Read a file; of its rows only those whose region path has `depth` parts."""
-    return _read(source, _Stream(depth))
+    return _read(source, _RecordStream(depth))
 
 
-def read_whole(source: SourceFile) -> Profile:
+def read_whole(source: SourceFile) -> CaliperRecords:
     """Read a file with its rows of any depth, and with what their nodes say beside the path."""
     return _read(source, _WholeStream())
 
 
-def _read(source: SourceFile, stream: "_Stream") -> Profile:
+def _read(source: SourceFile, stream: "_RecordStream") -> CaliperRecords:
     text = read_text(source, MAX_BYTES)
     if not text.endswith("\n"):
         raise unreadable(source, "does not end with a line break, it is cut off: copy it again")
@@ -150,11 +150,11 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(lambda match: match[1], text) if "\\" in text else text
 
 
-class _Stream:
+class _RecordStream:
     """Takes the records of a file one after the other."""
 
     def __init__(self, depth: int, max_path: int = _MAX_PATH) -> None:
-        self.profile = Profile()
+        self.profile = CaliperRecords()
         self._depth = depth
         self._max_path = max_path
         self._nodes: dict[str, _Node] = {}
@@ -266,7 +266,7 @@ class _Stream:
         """Nothing here: who wants rows of one depth knows what program it is."""
 
 
-class _WholeStream(_Stream):
+class _WholeStream(_RecordStream):
     """Takes rows of any depth."""
 
     def __init__(self) -> None:

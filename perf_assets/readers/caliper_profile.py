@@ -253,7 +253,7 @@ def _communication_share(
     return min(max(total.sum / time.sum, 0.0), 1.0)
 
 
-def _ranks(source: SourceFile, profile: caliper.Profile, rows: Iterable[Row]) -> int:
+def _ranks(source: SourceFile, profile: caliper.CaliperRecords, rows: Iterable[Row]) -> int:
     """MPI ranks that the metadata says, or of which there are records."""
     told = {name: count for name in _RANKS if (count := _whole(profile.metadata, (name,)))}
     if len(set(told.values())) > 1:
@@ -291,7 +291,7 @@ def _wall_seconds(metadata: Mapping[str, str], regions: Iterable[Region]) -> flo
     return max(tops, default=None) or None
 
 
-def _labels(profile: caliper.Profile) -> dict[str, str]:
+def _labels(profile: caliper.CaliperRecords) -> dict[str, str]:
     """What a person would otherwise type, and the rest without users, hosts and paths."""
     metadata = profile.metadata
     labels = {

@@ -24,7 +24,7 @@ _SHOWN = 40
 
 
 @dataclass(frozen=True)
-class Asked:
+class OpenModel:
     """A registered version that can be asked."""
 
     name: str
@@ -59,10 +59,10 @@ def resolve(reference: str) -> tuple[str, int]:
     return name, aliases[wanted]
 
 
-def open_model(name: str, version: int) -> Asked:
+def open_model(name: str, version: int) -> OpenModel:
     """A registered version, loaded; its Python code comes from the registry."""
     try:
-        return Asked(name, version, load_code(f"{name}/{version}"))
+        return OpenModel(name, version, load_code(f"{name}/{version}"))
     except MlflowException as error:
         raise UnknownError(
             f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models {name}'"

@@ -18,7 +18,7 @@ from perf_assets.serving.answers import Noted
 from perf_assets.serving.observations import check_counters, land_observation, landing_changed, observed_runs
 from perf_assets.serving.requests import Observation
 from perf_assets.serving.source import ServedSource
-from perf_assets.serving.target import Asked, ServedTarget
+from perf_assets.serving.target import CheckedRun, ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import stored_or_none, written_at
@@ -122,7 +122,7 @@ class Models:
             raise UnknownError(f"{machine} has no champion: {next_step(self.lake, machine)}")
         return found
 
-    def check(self, observation: Observation) -> Asked:
+    def check(self, observation: Observation) -> CheckedRun:
         """Say what is wrong with a measured run before it lands; the same run on the reference machine."""
         check_counters(observation)
         return reference_run(self.champion(observation.machine), observation)
@@ -186,7 +186,7 @@ class Models:
         target.take(runs)
 
 
-def reference_run(target: ServedTarget, observation: Observation) -> Asked:
+def reference_run(target: ServedTarget, observation: Observation) -> CheckedRun:
     """The observed run as it was on the model's reference machine: given with it, or known to the model."""
     seen_as = target.seen_as(observation.gpus)
     given = observation.reference

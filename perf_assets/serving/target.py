@@ -63,7 +63,7 @@ _HARD = 0.7
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckedRun:
     """A run, checked and translated to what the model takes."""
 
     run: Run
@@ -77,7 +77,7 @@ class Asked:
 class Seen:
     """A run that was observed."""
 
-    asked: Asked
+    asked: CheckedRun
     """As it was on the reference machine."""
     residual: float
     """Log of its time over what the champion says."""
@@ -150,7 +150,7 @@ class ServedTarget:
         """Whether it starts from runs on this one's machine."""
         return self.reference_of(run) == run.machine
 
-    def ask(self, run: Run) -> Asked:
+    def ask(self, run: Run) -> CheckedRun:
         """Check a run and translate its counters."""
         seen_as, warnings = self._view_of(run)
         if run.machine != self.references[seen_as]:
@@ -174,9 +174,9 @@ class ServedTarget:
         warnings += self._standing_warnings(seen_as)
         args = self.catalogue.comparable_args(run.args)
         configuration = configuration_name((run.app, args, run.ranks, run.threads))
-        return Asked(run, seen_as, configuration, counters, tuple(warnings))
+        return CheckedRun(run, seen_as, configuration, counters, tuple(warnings))
 
-    def predict(self, asked: Sequence[Asked]) -> list[Prediction]:
+    def predict(self, asked: Sequence[CheckedRun]) -> list[Prediction]:
         """One answer per run."""
         corrections = self.corrections
         questions = self._questions(asked)
@@ -201,7 +201,7 @@ class ServedTarget:
             raise BadInputError(f"gpus: is missing: {self.machine} has GPUs, say how many the run used (0 for none)")
         return self._existing(self.machine if gpus else host)
 
-    def known_run(self, app: str, args: str, ranks: int, threads: int, *, seen_as: str) -> Asked | None:
+    def known_run(self, app: str, args: str, ranks: int, threads: int, *, seen_as: str) -> CheckedRun | None:
         """A configuration whose run on the reference machine the champion knows; None where it knows none."""
         samples = self.adapted.samples
         configuration = configuration_name((app, self.catalogue.comparable_args(args), ranks, threads))
@@ -213,16 +213,16 @@ class ServedTarget:
         run = Run(
             machine=self.references[seen_as], app=app, args=args, ranks=ranks, threads=threads, wall_seconds=seconds
         )
-        return Asked(run, seen_as, configuration, samples.counters[source, row], ())
+        return CheckedRun(run, seen_as, configuration, samples.counters[source, row], ())
 
-    def learned_from(self, asked: Asked) -> bool:
+    def learned_from(self, asked: CheckedRun) -> bool:
         """Whether the champion was made with a time of this configuration on the machine itself."""
         samples = self.adapted.samples
         row = self._row_of.get(asked.configuration)
         target = samples.machines.index(asked.seen_as)
         return row is not None and bool(np.isfinite(samples.log_seconds[target, row]))
 
-    def take(self, observed: Sequence[tuple[Asked, float]]) -> None:
+    def take(self, observed: Sequence[tuple[CheckedRun, float]]) -> None:
         """Let runs and their measured seconds on the machine count from now on."""
         if not observed:
             return
@@ -239,7 +239,7 @@ class ServedTarget:
         runs = self._as_seen[name].of(self._questions([one.asked for one in seen]))
         return OnlineCorrection.fit(runs, np.array([one.residual for one in seen]), self._spreads[name])
 
-    def _questions(self, asked: Sequence[Asked]) -> Questions:
+    def _questions(self, asked: Sequence[CheckedRun]) -> Questions:
         return Questions(
             sources=[self.adapted.views[checked.seen_as].source for checked in asked],
             targets=[checked.seen_as for checked in asked],
@@ -289,7 +289,7 @@ class ServedTarget:
             found.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
         return found
 
-    def _answer(self, asked: Asked, centre: float, lower: float, upper: float, count: int) -> Prediction:
+    def _answer(self, asked: CheckedRun, centre: float, lower: float, upper: float, count: int) -> Prediction:
         run = asked.run
         return Prediction(
             source_machine=run.machine,

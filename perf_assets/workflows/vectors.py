@@ -26,7 +26,7 @@ from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from perf_assets.features.vectors import VectorSamples
-    from perf_assets.models.vectors.evaluation import Evaluation
+    from perf_assets.models.vectors.evaluation import VectorEvaluation
     from perf_assets.models.vectors.model import TrainedVector, VectorModel
     from perf_assets.registry.store import Version
 
@@ -163,7 +163,7 @@ def evaluate(
     settings: VectorSettings,
     protocols: Sequence[str],
     progress: Progress,
-) -> "Evaluation":
+) -> "VectorEvaluation":
     """Scores of all methods; where the fleet has the four machines of the paper and more, of those alone as well."""
     from perf_assets.models.vectors.evaluation import evaluate_vectors
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from perf_assets.features.samples import Floats
+from perf_assets.features.samples import Examples, Floats, PairedSamples
 
 NINETY_PERCENT = 1.645
 """Standard deviations of a normal distribution that 90% of its values are within."""
@@ -31,6 +31,13 @@ class Predicted:
     def bounds(self) -> Floats:
         """Prediction, lower and upper end of its interval as one array."""
         return np.stack([self.log_time, self.lower, self.upper])
+
+
+class PairPredictor(Protocol):
+    """A fitted method that predicts a run on one machine from the run on another."""
+
+    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Log relative times; looks at counters of the sources and at benchmarks, never at times on the target."""
 
 
 class StoredModel(Protocol):

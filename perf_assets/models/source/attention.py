@@ -43,7 +43,7 @@ class AttentionSettings(BaseModel, frozen=True, extra="forbid"):
     """Nets of the ensemble; they differ in their seed."""
 
 
-class _Net(nn.Module):
+class _AttentionNet(nn.Module):
     def __init__(self, counters: int, machine_width: int, settings: AttentionSettings) -> None:
         super().__init__()
         self.query = self._tower(counters, settings)
@@ -81,7 +81,7 @@ class BenchmarkAttention:
     def __init__(self, settings: AttentionSettings | None = None, seed: int = 0) -> None:
         self.settings = settings or AttentionSettings()
         self.seed = seed
-        self._nets: list[_Net] = []
+        self._nets: list[_AttentionNet] = []
         self._scaler: Scaler
         self._machine: RelativeAmm
 
@@ -142,7 +142,7 @@ class BenchmarkAttention:
         model._scaler = Scaler.from_arrays(arrays)
         model._machine = RelativeAmm.from_arrays(arrays)
         for member in range(model.settings.members):
-            net = _Net(len(model._scaler.mean), model._machine.width + 1, model.settings)
+            net = _AttentionNet(len(model._scaler.mean), model._machine.width + 1, model.settings)
             weights = archive.part(f"net{member}.", arrays)
             net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
             model._nets.append(net.eval())
@@ -159,7 +159,7 @@ class BenchmarkAttention:
         vectors = 0.3 * np.concatenate([vectors, np.ones((*vectors.shape[:2], 1))], axis=2)
         return benchmark, torch.tensor(ratios, dtype=torch.float32), torch.tensor(vectors, dtype=torch.float32)
 
-    def _fit_net(self, samples: PairedSamples, seed: int) -> _Net:
+    def _fit_net(self, samples: PairedSamples, seed: int) -> _AttentionNet:
         torch.manual_seed(seed)
         generator = np.random.default_rng(seed)
         machines = samples.training_machines
@@ -168,7 +168,7 @@ class BenchmarkAttention:
         pick = np.ix_(machines, machines)
         context = (benchmark[machines], ratios[pick], vectors[pick])
         chance, wanted, is_known = self._training_runs(samples, machines)
-        net = _Net(runs.shape[2], vectors.shape[2], self.settings)
+        net = _AttentionNet(runs.shape[2], vectors.shape[2], self.settings)
         optimiser = torch.optim.AdamW(
             net.parameters(), self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )

@@ -7,13 +7,13 @@ machines where a machine is predicted that ran its benchmark only.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.common.contract import PairPredictor
 
 _STEPS = 5
 """Weights are fifths: finer ones only fit the noise of a few held-out applications or machines."""
@@ -24,18 +24,14 @@ _ROUNDING = 1e-12
 """Errors that differ by less are equal: where one is 0, the others are some rounding above it."""
 
 
-class _Predictor(Protocol):
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats: ...
-
-
-FitComponent = Callable[[str, PairedSamples], _Predictor]
+FitComponent = Callable[[str, PairedSamples], PairPredictor]
 
 
 @dataclass(frozen=True)
 class Blend:
     """Weighted mean of the components' log relative times, less a caution."""
 
-    components: dict[str, _Predictor]
+    components: dict[str, PairPredictor]
     weights: dict[str, float]
     caution: float
     """Times the mean squared benchmark log ratio of the pair: the more machines differ, the less is known, and of an
@@ -48,7 +44,7 @@ class Blend:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutFold:
     """Predictions of the components for one inner fold."""
 
     found: Floats
@@ -66,14 +62,14 @@ def fit_blend(samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit:
 
 def held_out_predictions(
     samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent
-) -> list[HeldOut]:
+) -> list[HeldOutFold]:
     """One for each application or machine that can be held out; none where there are too few."""
     try:
         folds = list(BY_UNSEEN[unseen](samples))
     except BadInputError:
         return []
     return [
-        HeldOut(
+        HeldOutFold(
             np.stack([fit(name, train).predict(samples, test) for name in names]),
             samples.log_relative_time(test),
             distance(samples, test),
@@ -94,7 +90,7 @@ def distance(samples: PairedSamples, examples: Examples) -> Floats:
     return np.asarray(np.minimum(squares, 1.0)[examples.source, examples.target])
 
 
-def choose_weights(held_out: Sequence[HeldOut], count: int) -> tuple[Floats, float]:
+def choose_weights(held_out: Sequence[HeldOutFold], count: int) -> tuple[Floats, float]:
     """Non-negative weights with sum 1, and the caution, with the smallest mean error |predicted / true - 1|.
 
     With nothing held out all components count the same.
@@ -108,7 +104,7 @@ def choose_weights(held_out: Sequence[HeldOut], count: int) -> tuple[Floats, flo
     return min(good, key=lambda blend: float(np.sum(blend[0] ** 2)))
 
 
-def choose_by_log_error(held_out: Sequence[HeldOut], count: int) -> Floats:
+def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:
     """Non-negative weights with sum 1 and the smallest mean over folds of the root mean square log error.
 
     With nothing held out all components count the same.
@@ -123,10 +119,10 @@ def choose_by_log_error(held_out: Sequence[HeldOut], count: int) -> Floats:
     return np.asarray(good[np.argmin((good**2).sum(axis=1))])
 
 
-def log_error(fold: HeldOut, weights: Floats) -> float:
+def log_error(fold: HeldOutFold, weights: Floats) -> float:
     """Root mean square log error of a blend on a fold."""
     return float(np.sqrt(np.mean((weights @ fold.found - fold.true) ** 2)))
 
 
-def _error(fold: HeldOut, weights: Floats, caution: float) -> float:
+def _error(fold: HeldOutFold, weights: Floats, caution: float) -> float:
     return float(np.abs(np.expm1(weights @ fold.found - caution * fold.distance - fold.true)).mean())

@@ -8,7 +8,7 @@ import numpy as np
 from perf_assets.features.samples import Examples, Floats, PairedSamples
 from perf_assets.models.common import archive
 from perf_assets.models.common.regressors import MOST_EXAMPLES, Regressor, load_regressor, make_regressor
-from perf_assets.models.source.tree_features import LOAD, Part
+from perf_assets.models.source.tree_features import LOAD, FeaturePart
 
 _FILE = "described.npz"
 
@@ -16,13 +16,18 @@ _FILE = "described.npz"
 class DescribedTrees:
     """A downstream model on the columns of its parts, pooled over all ordered pairs of training machines."""
 
-    def __init__(self, parts: Mapping[str, Part], trees: Regressor) -> None:
+    def __init__(self, parts: Mapping[str, FeaturePart], trees: Regressor) -> None:
         self.parts = dict(parts)
         self._trees = trees
 
     @classmethod
     def fit(
-        cls, samples: PairedSamples, parts: Mapping[str, Part], downstream: str, seed: int, most: int = MOST_EXAMPLES
+        cls,
+        samples: PairedSamples,
+        parts: Mapping[str, FeaturePart],
+        downstream: str,
+        seed: int,
+        most: int = MOST_EXAMPLES,
     ) -> "DescribedTrees":
         """Fit the trees on fitted parts and at most `most` examples."""
         model = cls(parts, make_regressor(downstream, seed))

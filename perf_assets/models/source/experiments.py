@@ -68,7 +68,7 @@ _STEPS = 500
 
 
 @dataclass(frozen=True)
-class _Work:
+class _ExperimentTask:
     """Folds to be done by one process, with one workshop."""
 
     protocol: str
@@ -127,7 +127,7 @@ def embedding_pictures(
     return pd.concat(rows).sort_values(["embedding", "machine", "configuration"], ignore_index=True)
 
 
-def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Iterator[_Work]:
+def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Iterator[_ExperimentTask]:
     """What takes longest first."""
     folds = {protocol: tuple(range(len(list(PROTOCOLS[protocol](samples))))) for protocol in experiments}
     methods = {
@@ -137,16 +137,16 @@ def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Itera
     for protocol in sorted(methods, reverse=True):
         if set(DEAR) & set(methods[protocol]):
             chosen = tuple(name for name in methods[protocol] if name in (*_SHARED, *DEAR))
-            yield _Work(protocol, 0, folds[protocol], chosen)
+            yield _ExperimentTask(protocol, 0, folds[protocol], chosen)
     for seed in range(seeds):
         for protocol in experiments:
             left_out = (*_SHARED, *DEAR) if seed == 0 and set(DEAR) & set(methods[protocol]) else DEAR
             chosen = tuple(name for name in methods[protocol] if name not in left_out)
             if chosen:
-                yield from (_Work(protocol, seed, (fold,), chosen) for fold in folds[protocol])
+                yield from (_ExperimentTask(protocol, seed, (fold,), chosen) for fold in folds[protocol])
 
 
-def _do(samples: PairedSamples, work: _Work) -> Rows:
+def _do(samples: PairedSamples, work: _ExperimentTask) -> Rows:
     """A row per fold, method and scenario."""
     workshop = Workshop(work.seed)
     folds = list(PROTOCOLS[work.protocol](samples))

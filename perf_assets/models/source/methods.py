@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import Unseen
-from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions
+from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.common.regressors import DOWNSTREAM
 from perf_assets.models.source import tree_features as inputs
 from perf_assets.models.source.anchored_trees import AnchoredTrees
@@ -37,7 +38,7 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
 """Descriptions with other embeddings and other options of the published AMM, for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
-_PLAIN: dict[str, Callable[[PairedSamples], "Predictor"]] = {
+_PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
     "unchanged": lambda samples: Unchanged(),
     "benchmark_mean": lambda samples: BenchmarkMean(),
     "pair_median": PairMedian.fit,
@@ -45,13 +46,6 @@ _PLAIN: dict[str, Callable[[PairedSamples], "Predictor"]] = {
 """Answers that need no model."""
 _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark", "pair_median")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
-
-
-class Predictor(Protocol):
-    """A fitted method."""
-
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times; looks at counters of the sources and at benchmarks, never at times of the runs."""
 
 
 class Workshop:
@@ -69,14 +63,14 @@ class Workshop:
         }
         self._made: dict[tuple[str, str], object] = {}
 
-    def fit(self, name: str, samples: PairedSamples, unseen: Unseen) -> Predictor:
+    def fit(self, name: str, samples: PairedSamples, unseen: Unseen) -> PairPredictor:
         """Fit a method on what can be seen; `unseen` is what will be new when it is used."""
         check_method(name, samples)
         if name == "best":
             return self._once(f"best for {unseen}", samples, lambda: self._fit_best(samples, unseen))
         return self._once(name, samples, lambda: self._fit(name, samples))
 
-    def _fit(self, name: str, samples: PairedSamples) -> Predictor:
+    def _fit(self, name: str, samples: PairedSamples) -> PairPredictor:
         if name in _PLAIN:
             return _PLAIN[name](samples)
         if name == "attention":
@@ -90,7 +84,7 @@ class Workshop:
         described, downstream = _split(name)
         return self._fit_trees(_DESCRIPTIONS[described], downstream, samples)
 
-    def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> Predictor:
+    def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> PairPredictor:
         fitted = {name: self._part(name, samples) for name in parts}
         return DescribedTrees.fit(samples, fitted, downstream, self.seed)
 
@@ -107,7 +101,7 @@ class Workshop:
         assert isinstance(trained, inputs.PublishedAmm)
         return trained.with_options(inputs.OTHER_AMM_OPTIONS[option], samples)
 
-    def _fit_best(self, samples: PairedSamples, unseen: Unseen) -> Predictor:
+    def _fit_best(self, samples: PairedSamples, unseen: Unseen) -> PairPredictor:
         names = best_components(samples, unseen)
         return fit_blend(samples, unseen, names, lambda name, data: self.fit(name, data, unseen))
 

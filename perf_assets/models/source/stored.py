@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Protocol
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.features.samples import Examples, Floats, PairedSamples
 from perf_assets.models.common import archive
+from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
@@ -29,11 +29,8 @@ _KINDS: dict[str, type["StoredPredictor"]] = {
 }
 
 
-class StoredPredictor(Protocol):
+class StoredPredictor(PairPredictor, Protocol):
     """A fitted method that can be stored."""
-
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times; looks at counters of the sources and at benchmarks, never at times on the target."""
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""

@@ -13,7 +13,7 @@ from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.attention import AttentionSettings
-from perf_assets.models.source.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
+from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, distance, log_error
 from perf_assets.models.source.methods import Workshop, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
@@ -100,7 +100,7 @@ def attention_of(settings: SourceSettings) -> AttentionSettings:
     return AttentionSettings(steps=settings.attention_steps, members=settings.attention_members)
 
 
-def blend_or_step_aside(folds: Sequence[HeldOut], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
+def blend_or_step_aside(folds: Sequence[HeldOutFold], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
     """Weights of the components, and the log errors on each fold with weights chosen on the other folds.
 
     Where such a blend is worse than one of the plain answers alone, that one answers.
@@ -149,7 +149,7 @@ def _held_out(
     amms_without: Mapping[str, Amms],
     settings: SourceSettings,
     progress: Callable[[str], None],
-) -> tuple[list[str], list[HeldOut]]:
+) -> tuple[list[str], list[HeldOutFold]]:
     """Names of all methods, and their predictions for each held-out application or machine.
 
     As many folds at a time as there are threads to use; with too few applications or machines there are none.
@@ -164,7 +164,7 @@ def _held_out(
         progress(f"nothing is held out: {error}")
         return names, []
     pieces = [
-        _Piece(
+        _FoldTask(
             position=position,
             unseen=unseen,
             names=tuple(names),
@@ -175,7 +175,7 @@ def _held_out(
         )
         for position, fold in enumerate(folds)
     ]
-    found: dict[int, HeldOut] = {}
+    found: dict[int, HeldOutFold] = {}
     for piece, held_out in side_by_side(_predict_fold, samples, pieces):
         found[piece.position] = held_out
         progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(found)} of {len(folds)}")
@@ -183,7 +183,7 @@ def _held_out(
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _FoldTask:
     """One fold for a worker process."""
 
     position: int
@@ -196,21 +196,21 @@ class _Piece:
     """By an encoder that has not seen the machine that is held out."""
 
 
-def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
+def _predict_fold(samples: PairedSamples, piece: _FoldTask) -> HeldOutFold:
     if piece.amms is not None:
         samples = replace(samples, amms=piece.amms)
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
     workshop = Workshop(piece.seed, piece.amm_options, piece.attention)
     train, test = fold.train, fold.some_of_test()
     found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
-    return HeldOut(np.stack(found), samples.log_relative_time(test), distance(samples, test))
+    return HeldOutFold(np.stack(found), samples.log_relative_time(test), distance(samples, test))
 
 
-def _only(fold: HeldOut, positions: Sequence[int]) -> HeldOut:
-    return HeldOut(fold.found[list(positions)], fold.true, fold.distance)
+def _only(fold: HeldOutFold, positions: Sequence[int]) -> HeldOutFold:
+    return HeldOutFold(fold.found[list(positions)], fold.true, fold.distance)
 
 
-def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOut]) -> pd.DataFrame:
+def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOutFold]) -> pd.DataFrame:
     return pd.DataFrame(
         [_score(unseen, name, [fold.found[i] - fold.true for fold in folds]) for i, name in enumerate(names)]
     )

@@ -17,7 +17,7 @@ from perf_assets.models.amm.relative import RelativeAmm
 from perf_assets.models.common import archive
 
 
-class Part(Protocol):
+class FeaturePart(Protocol):
     """A fitted part."""
 
     def columns(self, samples: PairedSamples, examples: Examples) -> Floats:
@@ -223,7 +223,7 @@ OTHER_AMM_OPTIONS = {
     "none": AmmOptions(normalize="none"),
 }
 """Beside the mean with `own_max`."""
-FIT: dict[str, Callable[[PairedSamples, int], Part]] = {
+FIT: dict[str, Callable[[PairedSamples, int], FeaturePart]] = {
     "counters": lambda samples, seed: Counters(fit_scaler(samples)),
     "one_hot": lambda samples, seed: OneHot(tuple(samples.machines[m] for m in samples.training_machines)),
     "specification": lambda samples, seed: Specification(),
@@ -233,7 +233,7 @@ FIT: dict[str, Callable[[PairedSamples, int], Part]] = {
     "relative_amm": lambda samples, seed: RelativeComponents(RelativeAmm.fit(samples)),
 }
 """Parts by name, with their default settings."""
-LOAD: dict[str, Callable[[Path], Part]] = {
+LOAD: dict[str, Callable[[Path], FeaturePart]] = {
     "counters": Counters.load,
     "one_hot": OneHot.load,
     "specification": Specification.load,

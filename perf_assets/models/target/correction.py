@@ -31,11 +31,9 @@ from perf_assets.models.target.causes import (
     fit_processes,
     restore,
 )
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged
+from perf_assets.models.target.prior import Prior, expectation_unchanged, fit_prior
 from perf_assets.models.target.run_view import RunView
 from perf_assets.models.target.trials import as_run_on_source_only
-
-__all__ = ["PairedAdaptation", "PairedModel", "Prior", "PriorParts", "attention_prior"]
 
 WITHOUT_PRIOR = {"source_unchanged": UNCHANGED, "constant_ratio": CONSTANT_RATIO, "without_prior": EVERY_CAUSE}
 WITH_PRIOR = {"prior_unchanged": UNCHANGED, "prior_constant_ratio": CONSTANT_RATIO, "with_prior": EVERY_CAUSE}
@@ -45,26 +43,17 @@ _NEGLIGIBLE = 1e-3
 _PRIOR_FOLDER, _CORRECTION_FILE = "prior", "correction.npz"
 
 
-class PairedAdaptation:
-    """Fits the correction."""
+def fit_paired(
+    samples: PairedSamples, source: int, target: int, shots: Indices, seed: int = 0, prior: Prior | None = None
+) -> "PairedModel":
+    """Fit the correction from the target's times of `shots` (configurations that ran on both) and of no others.
 
-    def fit(
-        self,
-        samples: PairedSamples,
-        source: int,
-        target: int,
-        shots: Indices,
-        seed: int = 0,
-        prior: Prior | None = None,
-    ) -> "PairedModel":
-        """From the target's times of `shots` (configurations that ran on both) and of no others.
-
-        `prior` comes from `attention_prior`, once for a target; without one it is fitted here, with `seed`, which
-        takes most of the time. Where nothing can be known before (no benchmark, no third machine) there is none.
-        """
-        if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
-            prior = attention_prior(samples, target, seed, source=source)
-        return fit_correction(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
+    `prior` comes from `fit_prior`, once for a target; without one it is fitted here, with `seed`, which takes most of
+    the time. Where nothing can be known before (no benchmark, no third machine) there is none.
+    """
+    if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
+        prior = fit_prior(samples, target, seed, source=source)
+    return fit_correction(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
 
 
 def fit_correction(
@@ -204,12 +193,6 @@ class PairedModel:
         """The model of those processes that have a share to speak of."""
         kept = np.flatnonzero(self.shares > _NEGLIGIBLE)
         return self._of(kept, self.shares[kept] / self.shares[kept].sum())
-
-    @property
-    def candidate_shares(self) -> dict[str, float]:
-        """Share of each candidate that has one, with sum 1."""
-        names = dict.fromkeys(self.candidates)
-        return {name: float(self.shares[np.array(self.candidates) == name].sum()) for name in names}
 
     @property
     def noise(self) -> float:

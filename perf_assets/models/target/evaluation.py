@@ -10,7 +10,7 @@ from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.target.causes import Expectation
 from perf_assets.models.target.correction import fit_correction
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged
+from perf_assets.models.target.prior import Prior, PriorParts, expectation_unchanged, fit_prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
 Progress = Callable[[str], None]
@@ -58,15 +58,6 @@ def evaluate_paired(
     return rows
 
 
-def summary(rows: Sequence[Row], method: str, shots: int) -> dict[str, float]:
-    """Of a method at a number of shots: median and mean `mape` over targets, sources and seeds, and mean coverage."""
-    chosen = [row for row in rows if row["method"] == method and row["shots"] == shots]
-    errors = [float(row["mape"]) for row in chosen]
-    found = {"median": float(np.median(errors)), "mean": float(np.mean(errors))}
-    covered = [float(row["coverage_90"]) for row in chosen if "coverage_90" in row]
-    return {**found, "coverage_90": float(np.mean(covered))} if covered else found
-
-
 def shuffled_runs(samples: PairedSamples, source: int, target: int, seed: int) -> Indices:
     """Application configurations that ran on both machines, in random order: shots come first, test rows last."""
     on_both = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
@@ -102,7 +93,7 @@ def _evaluate_order(
 def _prior(samples: PairedSamples, source: int, target: int, parts: PriorParts) -> Prior | None:
     if not samples.is_benchmark.any() or not len(samples.hide_machine(target).examples()):
         return None
-    return attention_prior(samples, target, 0, parts, source=source)
+    return fit_prior(samples, target, 0, parts, source=source)
 
 
 def predict_shots(

@@ -12,7 +12,7 @@ from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.evaluation import Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS
-from perf_assets.models.target.prior import Prior, PriorOf, PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import Prior, PriorOf, PriorParts, fit_prior, reference_machine
 from perf_assets.models.target.view import adapt_view, pair_severity
 
 SHOTS = (0, 5, 10, 20, 50)
@@ -104,7 +104,7 @@ def _scores(
 
 
 def _prior(samples: PairedSamples, target: int, source: int, parts: PriorParts) -> Prior:
-    return attention_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source)
+    return fit_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source)
 
 
 def _score_product(

@@ -159,7 +159,7 @@ def load_component(name: str, folder: Path) -> FittedComponent:
     return _LOADERS[name](folder)
 
 
-def attention_prior(
+def fit_prior(
     samples: PairedSamples,
     target: int,
     seed: int,
@@ -191,7 +191,7 @@ def attention_prior(
 def refitted_priors(samples: PairedSamples, seed: int, names: Sequence[str] = COMPONENTS) -> PriorOf:
     """Priors by target and source that are fitted to samples themselves, for comparisons without a source model."""
     parts, place = PriorParts(seed), samples.machines.index
-    return lambda target, source: attention_prior(samples, place(target), seed, parts, names, place(source))
+    return lambda target, source: fit_prior(samples, place(target), seed, parts, names, place(source))
 
 
 def prior_terms(

@@ -37,7 +37,7 @@ class HeldOutErrors:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """A new model beside the champion and the best target-only baseline."""
 
     held_out_count: int
@@ -67,7 +67,7 @@ class Drift:
         return self.outside > self.allowed
 
 
-def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
+def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> ModelComparison:
     """Decide whether a new model replaces the champion."""
     found = [_held_out(new, name, view, champion) for name, view in new.views.items()]
     own, alone, theirs = (
@@ -77,7 +77,9 @@ def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
     return decide(HeldOutErrors(own, alone, theirs), was_judged=was_judged)
 
 
-def decide(errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Floats], Floats] = np.expm1) -> Comparison:
+def decide(
+    errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Floats], Floats] = np.expm1
+) -> ModelComparison:
     """Compare errors on held-out runs; `was_judged` says whether the champion had such runs.
 
     `relative` makes errors relative to the true values: by their exponential where they are of logarithms.
@@ -94,7 +96,7 @@ def decide(errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Float
         for rival, (ours, other) in rivals.items()
         if _mse(ours) > THRESHOLD * _mse(other)
     ]
-    return Comparison(
+    return ModelComparison(
         held_out_count=len(own),
         mape=float(np.mean(np.abs(relative(own)))),
         log_rmse=float(np.sqrt(_mse(own))),
@@ -130,14 +132,14 @@ def drift_of(names: Sequence[str], inside: Sequence[bool], ratios: Sequence[floa
     return Drift(count, count - sum(inside), allowed, tuple(furthest[:5]))
 
 
-def _without_runs(*, was_judged: bool) -> Comparison:
+def _without_runs(*, was_judged: bool) -> ModelComparison:
     """Too few runs to hold some out: taken where the champion had no more."""
     reason = (
         "there are too few runs to judge it, and the champion was judged on more"
         if was_judged
         else "there are too few runs to judge it (5 are needed), and no better model exists"
     )
-    return Comparison(0, None, None, None, None, None, not was_judged, reason)
+    return ModelComparison(0, None, None, None, None, None, not was_judged, reason)
 
 
 def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: AdaptedTarget | None) -> HeldOutErrors:

@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
-from perf_assets.models.source.blend import HeldOut, choose_weights
+from perf_assets.models.common.contract import PairPredictor
+from perf_assets.models.source.blend import HeldOutFold, choose_weights
 from perf_assets.models.target.causes import (
     EVERY_CAUSE,
     KINDS,
@@ -40,18 +41,14 @@ machine without a relative is to be judged by trials without one."""
 _LEVEL = 0.9
 
 
-class _Predictor(Protocol):
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats: ...
-
-
-class FittedComponent(_Predictor, Protocol):
+class FittedComponent(PairPredictor, Protocol):
     """A fitted component of a prior, which can be stored."""
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
 
 
-FitComponent = Callable[[str, PairedSamples], _Predictor]
+FitComponent = Callable[[str, PairedSamples], PairPredictor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +111,7 @@ def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
         return np.zeros(count)
     # Of the blend's caution nothing is wanted: the correction by shots estimates the offset itself.
     held_out = [
-        HeldOut(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
+        HeldOutFold(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
         for trial in trials
     ]
     return choose_weights(held_out, count + 1)[0][:count]

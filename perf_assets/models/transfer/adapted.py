@@ -31,14 +31,14 @@ from perf_assets.models.transfer.averaged_gp import TARGET_ONLY as OF_TARGET_ONL
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, target_baselines
 from perf_assets.models.transfer.model import (
     LEAST_SHOTS,
-    Candidate,
     Predict,
     TargetFeatures,
     TargetModel,
+    TransferCandidate,
     fit_product,
     held_out_shots,
 )
-from perf_assets.models.transfer.source_net import SourceSettings
+from perf_assets.models.transfer.source_net import SourceNetSettings
 from perf_assets.models.transfer.task import TransferTask
 
 PRODUCT = "product"
@@ -55,7 +55,7 @@ class TransferSettings(BaseModel, frozen=True):
     """Rows that the average is fitted to; the others of a larger dataset are one more source."""
     least_judged: int = Field(default=5, ge=LEAST_SHOTS)
     """Shots from which on some can be held out."""
-    source: SourceSettings = Field(default_factory=SourceSettings)
+    source: SourceNetSettings = Field(default_factory=SourceNetSettings)
     """How nets of sources are trained, through which features of other names are aligned."""
 
 
@@ -332,7 +332,7 @@ class _Scored:
 
 
 @dataclass(frozen=True)
-class _Baseline(Candidate):
+class _Baseline(TransferCandidate):
     """A model of the shots alone, as a candidate."""
 
     label: str

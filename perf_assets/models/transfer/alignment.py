@@ -29,7 +29,7 @@ _OFFSET_SCALE = 1.0
 
 
 @dataclass(frozen=True)
-class Freedom:
+class AlignmentFreedom:
     """How far a fit may go: prior standard deviations, in standardised units of the source."""
 
     weight: float
@@ -53,7 +53,7 @@ class Alignment:
     bias: Floats
     gain: float
     offset: float
-    freedom: Freedom
+    freedom: AlignmentFreedom
     evidence: float
     """Log likelihood of the shots' target under the start and this freedom."""
 
@@ -131,7 +131,7 @@ class Alignment:
     def restore(cls, source: SourceNet, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Alignment":
         """From what `description` and `arrays` gave."""
         start = Start(description["start"], arrays["start.weights"], arrays["start.bias"], arrays["start.centre"])
-        scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), Freedom(**description["freedom"])
+        scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), AlignmentFreedom(**description["freedom"])
         gain, offset = description["gain"], description["offset"]
         evidence = description["evidence"]
         return cls(source, start, scaler, arrays["change"], arrays["bias"], gain, offset, freedom, evidence)
@@ -191,25 +191,25 @@ class _Inputs:
     """Shots x target counters, standardised, divided by the root of their number."""
 
 
-def choose_freedom(source: SourceNet, inputs: _Inputs, wanted: Floats) -> tuple[Freedom, float]:
+def choose_freedom(source: SourceNet, inputs: _Inputs, wanted: Floats) -> tuple[AlignmentFreedom, float]:
     """The freedom under which the shots are most likely, for the model linearised at the start; and how likely."""
     first, gradient = source.with_gradient(inputs.started)
     residual = wanted - first
     found = []
     for weight in _WEIGHT_SCALES:
         for gain in _GAIN_SCALES:
-            kernel = _kernel(inputs, first, gradient, 1.0, Freedom(weight, gain, _OFFSET_SCALE, 1.0))
+            kernel = _kernel(inputs, first, gradient, 1.0, AlignmentFreedom(weight, gain, _OFFSET_SCALE, 1.0))
             values, vectors = np.linalg.eigh(kernel)
             projected = (vectors.T @ residual) ** 2
             for noise in _NOISES:
                 spectrum = np.maximum(values, 0) + noise
                 evidence = -0.5 * float(np.sum(projected / spectrum + np.log(spectrum)))
-                found.append((evidence, Freedom(weight, gain, _OFFSET_SCALE, float(np.sqrt(noise)))))
+                found.append((evidence, AlignmentFreedom(weight, gain, _OFFSET_SCALE, float(np.sqrt(noise)))))
     evidence, freedom = max(found, key=lambda one: one[0])
     return freedom, evidence - len(wanted) * float(np.log(source.spread))
 
 
-def _kernel(inputs: _Inputs, output: Floats, gradient: Floats, gain: float, freedom: Freedom) -> Floats:
+def _kernel(inputs: _Inputs, output: Floats, gradient: Floats, gain: float, freedom: AlignmentFreedom) -> Floats:
     """Covariance of the shots' predictions under the prior of the map, linearised."""
     moved = (gradient @ gradient.T) * (inputs.scaled @ inputs.scaled.T + 1)
     return (
@@ -220,7 +220,7 @@ def _kernel(inputs: _Inputs, output: Floats, gradient: Floats, gain: float, free
 
 
 def _gauss_newton(
-    source: SourceNet, inputs: _Inputs, wanted: Floats, freedom: Freedom, iterations: int
+    source: SourceNet, inputs: _Inputs, wanted: Floats, freedom: AlignmentFreedom, iterations: int
 ) -> tuple[Floats, Floats, float, float]:
     shape = (inputs.started.shape[1], inputs.scaled.shape[1])
     state: tuple[Floats, Floats, float, float] = (np.zeros(shape), np.zeros(shape[0]), 1.0, 0.0)
@@ -243,7 +243,11 @@ def _gauss_newton(
 
 
 def _objective(
-    source: SourceNet, inputs: _Inputs, wanted: Floats, state: tuple[Floats, Floats, float, float], freedom: Freedom
+    source: SourceNet,
+    inputs: _Inputs,
+    wanted: Floats,
+    state: tuple[Floats, Floats, float, float],
+    freedom: AlignmentFreedom,
 ) -> tuple[float, Floats, Floats]:
     """Penalised squared error, and the source model's output and gradient there."""
     change, bias, gain, offset = state
@@ -260,7 +264,7 @@ def _solve(
     state: tuple[Floats, Floats, float, float],
     output: Floats,
     gradient: Floats,
-    freedom: Freedom,
+    freedom: AlignmentFreedom,
 ) -> tuple[Floats, Floats, float, float]:
     """Minimum of the penalised error with the source model linearised at `state`."""
     change, bias, gain, _ = state

@@ -14,7 +14,7 @@ from perf_assets.models.transfer.baselines import (
     supervised,
     target_baselines,
 )
-from perf_assets.models.transfer.model import Candidate, Predict, Product, fit_product
+from perf_assets.models.transfer.model import Predict, Product, TransferCandidate, fit_product
 from perf_assets.models.transfer.task import TransferTask
 
 Progress = Callable[[str], None]
@@ -43,7 +43,7 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class TransferEvaluation:
     """Scores by method and metric, one value a seed."""
 
     shots: int
@@ -94,10 +94,10 @@ def evaluate_transfer(
     first_seed: int = 0,
     is_log: bool = True,
     is_full: bool = True,
-    extra: Sequence[Candidate] = (),
+    extra: Sequence[TransferCandidate] = (),
     rows: Indices | None = None,
     progress: Progress = lambda _: None,
-) -> Evaluation:
+) -> TransferEvaluation:
     """Fit and score all methods; `rows` are those of the target that may be shots and test rows (all).
 
     Unless it `is_full`, only the product, the source as it is and the target-only baselines are scored: all others
@@ -132,7 +132,7 @@ def evaluate_transfer(
         seconds.append(product.adapt_seconds)
         products.append(product)
         progress(_line(task, seed, shots, scores, product))
-    return Evaluation(
+    return TransferEvaluation(
         shots=shots,
         scores=scores,
         absent=absent,

@@ -44,7 +44,7 @@ _BATCH = 512
 Predict = Callable[[Indices], Floats]
 
 
-class Candidate(Protocol):
+class TransferCandidate(Protocol):
     """A model of the target's rows that is fitted to shots, from outside of this module."""
 
     @property
@@ -148,7 +148,7 @@ class TargetModel:
 
 
 @dataclass(frozen=True)
-class CandidateScore:
+class UseOfSources:
     """What the shots say of one way to use the sources, or to leave them alone."""
 
     name: str
@@ -163,7 +163,7 @@ class CandidateScore:
 class Product:
     """What was fitted to the shots: predicts rows, and holds the model where all of it can be stored."""
 
-    candidates: tuple[CandidateScore, ...]
+    candidates: tuple[UseOfSources, ...]
     """Best first."""
     predict_rows: Predict
     model: TargetModel | None
@@ -183,7 +183,7 @@ def fit_product(
     seed: int = 0,
     *,
     is_log: bool = True,
-    extra: Sequence[Candidate] = (),
+    extra: Sequence[TransferCandidate] = (),
     settings: AverageSettings | None = None,
 ) -> Product:
     """Fit the average of all candidates to the shots.
@@ -199,7 +199,7 @@ def fit_product(
     target, counters = table.target[shots], table.counters[shots]
     scaler = shot_scaler(counters, table.is_level)
     is_aligned = not groups and len(shots) in _SHOTS_TO_ALIGN and _knows_itself(task)
-    learned: list[Candidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
+    learned: list[TransferCandidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
     rows = TargetFeatures(scaler, groups).inputs(counters)
     held_out = [held_out_shots(candidate, shots, seed)[:, None] for candidate in learned]
     process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, settings)
@@ -248,7 +248,7 @@ class AlignmentCandidate:
         return lambda rows: aligned.predict(self.task.target.counters[rows])
 
 
-def held_out_shots(candidate: Candidate, shots: Indices, seed: int) -> Floats:
+def held_out_shots(candidate: TransferCandidate, shots: Indices, seed: int) -> Floats:
     """What a candidate says of shots that it was not fitted on."""
     found = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed):
@@ -256,10 +256,10 @@ def held_out_shots(candidate: Candidate, shots: Indices, seed: int) -> Floats:
     return found
 
 
-def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[CandidateScore, ...]:
+def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[UseOfSources, ...]:
     """What the shots say of every kind of member; functions that are fitted to shots have their own name."""
     scores = []
     for kind, held_out in process.held_out_by_kind.items():
         name = learned if learned and kind == SOURCE_FUNCTIONS else kind
-        scores.append(CandidateScore(name, float(np.mean((held_out - target) ** 2)), process.shares[kind]))
+        scores.append(UseOfSources(name, float(np.mean((held_out - target) ** 2)), process.shares[kind]))
     return tuple(sorted(scores, key=lambda one: one.error))

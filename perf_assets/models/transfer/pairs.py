@@ -8,9 +8,9 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.features.tables.unpaired import TransferTable
-from perf_assets.models.target.correction import PairedAdaptation, attention_prior
-from perf_assets.models.target.prior import Prior
-from perf_assets.models.transfer.evaluation import Evaluation, Progress, Split, evaluate_transfer, score
+from perf_assets.models.target.correction import fit_paired
+from perf_assets.models.target.prior import Prior, fit_prior
+from perf_assets.models.transfer.evaluation import Progress, Split, TransferEvaluation, evaluate_transfer, score
 from perf_assets.models.transfer.model import LEAST_SHOTS, Predict
 from perf_assets.models.transfer.task import TransferTask
 
@@ -34,11 +34,11 @@ class PairedCandidate:
     def of(cls, samples: PairedSamples, source: int, target: int) -> "PairedCandidate":
         """With a prior if there are benchmark rows and other machines to learn it from."""
         has_prior = samples.is_benchmark.any() and len(samples.hide_machine(target).examples())
-        return cls(samples, source, target, attention_prior(samples, target, 0, source=source) if has_prior else None)
+        return cls(samples, source, target, fit_prior(samples, target, 0, source=source) if has_prior else None)
 
     def fit(self, shots: Indices, seed: int) -> Predict:
         """Learn from the shots, which are configurations; none are allowed."""
-        model = PairedAdaptation().fit(self.samples, self.source, self.target, shots, seed, self.prior)
+        model = fit_paired(self.samples, self.source, self.target, shots, seed, self.prior)
         return lambda rows: model.predict(self.samples, rows)
 
 
@@ -71,7 +71,7 @@ def evaluate_paired_transfer(
     seeds: int,
     *,
     progress: Progress = lambda _: None,
-) -> Evaluation:
+) -> TransferEvaluation:
     """Score the transfer from machine 0 to the last, with the paired model among the candidates.
 
     With fewer shots than a choice needs, the paired model is the product.
@@ -96,4 +96,6 @@ def evaluate_paired_transfer(
         progress(f"{task.target.name}, {shots} shots, seed {seed}: MAPE {found['mape']:.1%} (paired)")
     absent = dict.fromkeys(_NEED_SHOTS, f"needs at least {LEAST_SHOTS} shots")
     chosen = ["paired"] * seeds
-    return Evaluation(shots, scores, absent, chosen, [], [], float(np.median(seconds)), float(np.median(per_row)), [])
+    return TransferEvaluation(
+        shots, scores, absent, chosen, [], [], float(np.median(seconds)), float(np.median(per_row)), []
+    )

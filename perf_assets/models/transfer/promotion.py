@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.features.samples import Floats
-from perf_assets.models.target.promotion import CLIP, SAME, Comparison, Drift, HeldOutErrors, decide, drift_of
+from perf_assets.models.target.promotion import CLIP, SAME, Drift, HeldOutErrors, ModelComparison, decide, drift_of
 from perf_assets.models.transfer.adapted import AdaptedTransfer, relative_errors
 
 
-def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, rows: pd.DataFrame) -> Comparison:
+def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, rows: pd.DataFrame) -> ModelComparison:
     """Decide whether a new model replaces the champion; `rows` are those of the dataset, by their names."""
     names = [name for name in new.held_out if name in rows.index]
     true = np.array([new.rows[name] for name in names])

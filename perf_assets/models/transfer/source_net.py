@@ -24,7 +24,7 @@ _LAYERS = ("first", "second", "last")
 
 
 @dataclass(frozen=True)
-class SourceSettings:
+class SourceNetSettings:
     """How the nets look and learn."""
 
     hidden: int = 48
@@ -72,7 +72,7 @@ class SourceNet:
         counter_names: tuple[str, ...],
         *,
         dataset: Indices | None = None,
-        settings: SourceSettings | None = None,
+        settings: SourceNetSettings | None = None,
         seed: int = 0,
     ) -> "SourceNet":
         """From rows x counters; `dataset` says of which of several homogeneous sources a row is.
@@ -87,7 +87,7 @@ class SourceNet:
         of_row = np.zeros(len(target), np.intp) if dataset is None else dataset
         inputs = torch.tensor(scaler.transform(counters), dtype=torch.float32)
         wanted = torch.tensor((target - centre) / spread, dtype=torch.float32)
-        weights, error = _train(inputs, wanted, torch.tensor(of_row), settings or SourceSettings(), seed)
+        weights, error = _train(inputs, wanted, torch.tensor(of_row), settings or SourceNetSettings(), seed)
         return cls(scaler, centre, spread, weights, counter_names, error)
 
     def predict(self, counters: Floats) -> Floats:
@@ -226,7 +226,7 @@ class TrainableNet(nn.Module):
 
 
 def _train(
-    inputs: Tensor, wanted: Tensor, dataset: Tensor, settings: SourceSettings, seed: int
+    inputs: Tensor, wanted: Tensor, dataset: Tensor, settings: SourceNetSettings, seed: int
 ) -> tuple[dict[str, Floats], float]:
     """Weights of all members, and the squared error on the rows that each leaves out."""
     keep_torch_in_budget()
@@ -258,7 +258,7 @@ def _train(
     return net.as_arrays(), error
 
 
-def _rows_of_members(count: int, settings: SourceSettings) -> tuple[Tensor, Tensor]:
+def _rows_of_members(count: int, settings: SourceNetSettings) -> tuple[Tensor, Tensor]:
     """Members x rows to learn from, and members x rows left out, other ones for each member."""
     order = torch.randperm(count)
     out = max(1, min(int(settings.left_out * count), count // (settings.members + 1)))

@@ -15,7 +15,7 @@ from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.alignment import Aligned, Alignment
 from perf_assets.models.transfer.alignment_starts import SourceRows, Start, by_transport, matched
 from perf_assets.models.transfer.source_functions import SourceGroup
-from perf_assets.models.transfer.source_net import SourceNet, SourceSettings
+from perf_assets.models.transfer.source_net import SourceNet, SourceNetSettings
 
 _HOMOGENEOUS = 0.8
 """Share of counters (of those of either table) that tables must have in common to be learned together."""
@@ -27,7 +27,7 @@ class Source:
 
     tables: tuple[TransferTable, ...]
     rows: SourceRows
-    settings: SourceSettings = field(default_factory=SourceSettings)
+    settings: SourceNetSettings = field(default_factory=SourceNetSettings)
     seed: int = 0
 
     @property
@@ -47,7 +47,7 @@ class Source:
 
 
 def group_sources(
-    tables: Sequence[TransferTable], *, settings: SourceSettings | None = None, seed: int = 0
+    tables: Sequence[TransferTable], *, settings: SourceNetSettings | None = None, seed: int = 0
 ) -> tuple[Source, ...]:
     """One source per group of tables with the same counters, as far as they are the same."""
     groups: list[list[TransferTable]] = []
@@ -57,7 +57,7 @@ def group_sources(
             groups.append([table])
         else:
             home.append(table)
-    return tuple(Source(tuple(group), _rows(group), settings or SourceSettings(), seed) for group in groups)
+    return tuple(Source(tuple(group), _rows(group), settings or SourceNetSettings(), seed) for group in groups)
 
 
 def _overlap(group: Sequence[TransferTable], table: TransferTable) -> float:
@@ -96,7 +96,7 @@ class TransferTask:
         tables: Sequence[TransferTable],
         target: TransferTable,
         catalogue: Catalogue | None = None,
-        settings: SourceSettings | None = None,
+        settings: SourceNetSettings | None = None,
     ) -> "TransferTask":
         """From tables of sources; counters are the same by name, or by the quantity that the catalogue gives them."""
         if not tables:

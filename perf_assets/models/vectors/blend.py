@@ -49,7 +49,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutVectors:
     """Training samples as fits that did not see them predict them: samples x machines."""
 
     values: Floats
@@ -76,7 +76,7 @@ class VectorBlend:
     """For times: smallest squared error of relative times; equal where an application is new."""
     order_weights: Mapping[str, float]
     """For the ranking: most held-out rows in the right order; equal where an application is new."""
-    held_out: HeldOut
+    held_out: HeldOutVectors
     seen: frozenset[str]
     """Machines, or hosts of machines with GPUs, that programs ran on in training."""
 
@@ -142,7 +142,7 @@ class VectorBlend:
         described = archive.load_description(folder / _BLEND_FILE)
         components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
         kept, arrays = archive.load(folder / _HELD_OUT_FILE)
-        held_out = HeldOut(
+        held_out = HeldOutVectors(
             **{name: array.astype(float) for name, array in arrays.items()}, samples=tuple(kept.get("samples", ()))
         )
         return cls(components, described["values"], described["orders"], held_out, frozenset(described["seen"]))
@@ -182,7 +182,7 @@ def fit_blend(
         if name in weights or name in order_weights or name == PAIRWISE
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
-    held_out = HeldOut(
+    held_out = HeldOutVectors(
         _mixed(found, weights)[kept],
         _mixed(found, order_weights)[kept],
         true[kept],

@@ -44,7 +44,7 @@ Scores = dict[str, dict[str, dict[str, object]]]
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class VectorEvaluation:
     """Scores, and the rows behind them."""
 
     scores: Scores
@@ -60,7 +60,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _VectorTask:
     protocol: str
     seed: int
     position: int
@@ -91,7 +91,7 @@ def evaluate_vectors(
     methods: Sequence[str] | None = None,
     protocols: Iterable[str] = tuple(PROTOCOLS),
     progress: Progress = lambda _: None,
-) -> Evaluation:
+) -> VectorEvaluation:
     """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once.
 
     Methods are those given, or the components of the settings, the majority order and their blend.
@@ -103,7 +103,7 @@ def evaluate_vectors(
         raise BadInputError(f"method {', '.join(unknown) or '(none)'} is not known: use some of {', '.join(METHODS)}")
     names = tuple(protocols)
     pieces = [
-        _Piece(protocol, seed, position, tuple(methods), reference, settings)
+        _VectorTask(protocol, seed, position, tuple(methods), reference, settings)
         for protocol in names
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))
@@ -133,7 +133,7 @@ def evaluate_vectors(
     ).assign(relative_to=reference)
     scores: Scores = {p: {m: _summary(table, p, m) for m in methods} for p in names}
     entries = [_entries(samples, p, found[p, 0], m, reference) for p in names for m in methods]
-    return Evaluation(
+    return VectorEvaluation(
         scores,
         table,
         pd.concat(rows, ignore_index=True),
@@ -155,7 +155,7 @@ def _folds(samples: VectorSamples, protocol: str, seed: int) -> list[VectorFold]
     return list(by_sample(samples, seed) if protocol == "sample" else by_application(samples))
 
 
-def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
+def _predict_fold(samples: VectorSamples, piece: _VectorTask) -> _Found:
     fold = _folds(samples, piece.protocol, piece.seed)[piece.position]
     train, test = samples.at(fold.train), samples.at(fold.test)
     fitted = {name: fit_method(name, train, piece.seed, piece.settings) for name in piece.methods if name != BEST}

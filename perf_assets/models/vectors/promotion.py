@@ -6,7 +6,7 @@ import numpy as np
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import levelled
-from perf_assets.models.vectors.blend import HeldOut
+from perf_assets.models.vectors.blend import HeldOutVectors
 from perf_assets.models.vectors.model import VectorModel
 
 THRESHOLD = 1.05
@@ -80,7 +80,7 @@ def _shared(new: VectorModel, champion: VectorModel, name: str) -> tuple[float, 
     return found[0], found[1]
 
 
-def _squares(held: HeldOut) -> Floats:
+def _squares(held: HeldOutVectors) -> Floats:
     return _squared(held.values, held.log_seconds)
 
 
@@ -92,7 +92,7 @@ def _squared(values: Floats, true: Floats) -> Floats:
     return np.asarray(np.nanmean(wrong**2, axis=1))
 
 
-def _mean_vector(held: HeldOut) -> float:
+def _mean_vector(held: HeldOutVectors) -> float:
     """Mean squared error of answering every question with the mean vector."""
     true = held.log_seconds[np.isfinite(held.log_seconds).sum(axis=1) > 1]
     centred = levelled(true)

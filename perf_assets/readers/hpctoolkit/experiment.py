@@ -39,7 +39,7 @@ class XmlMetric:
 
 
 @dataclass(slots=True)
-class Experiment:
+class ExperimentFile:
     """What the header says."""
 
     version: str = ""
@@ -53,7 +53,7 @@ class Experiment:
     """Metric id -> accumulator of the whole program, 6 significant digits."""
 
 
-def read_experiment(source: SourceFile, with_totals: bool) -> Experiment:
+def read_experiment(source: SourceFile, with_totals: bool) -> ExperimentFile:
     """Read the header, and `with_totals` also the values of the whole program."""
     handler = _Handler(source, with_totals)
     parser = expat.ParserCreate()
@@ -98,7 +98,7 @@ class _Handler:
     """Takes the elements as they come, until the part that is wanted has ended."""
 
     def __init__(self, source: SourceFile, with_totals: bool) -> None:
-        self.experiment = Experiment()
+        self.experiment = ExperimentFile()
         self._source = source
         self._with_totals = with_totals
         self._in_data = False

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from perf_assets.core.measurements import MetricTotal, Profile
 from perf_assets.readers.files import SourceFile, opened, unreadable
-from perf_assets.readers.hpctoolkit.experiment import Experiment, XmlMetric, read_experiment
+from perf_assets.readers.hpctoolkit.experiment import ExperimentFile, XmlMetric, read_experiment
 from perf_assets.readers.hpctoolkit.formula import FormulaError, evaluate
 from perf_assets.readers.metric_names import total_of, unit_in, wall_seconds_of
 
@@ -38,7 +38,9 @@ def read_database(run: str, experiment: SourceFile, metric_dbs: Sequence[SourceF
     return _from_metric_dbs(run, header, metric_dbs, labels)
 
 
-def _from_metric_dbs(run: str, header: Experiment, metric_dbs: Sequence[SourceFile], labels: dict[str, str]) -> Profile:
+def _from_metric_dbs(
+    run: str, header: ExperimentFile, metric_dbs: Sequence[SourceFile], labels: dict[str, str]
+) -> Profile:
     rows = [_first_row(source, header.db_columns) for source in metric_dbs]
     processes: Counter[tuple[str, str, str]] = Counter()
     hosts = set()
@@ -83,7 +85,7 @@ def _first_row(source: SourceFile, columns: int) -> tuple[float, ...]:
     return row
 
 
-def _from_summaries(run: str, source: SourceFile, header: Experiment, labels: dict[str, str]) -> Profile:
+def _from_summaries(run: str, source: SourceFile, header: ExperimentFile, labels: dict[str, str]) -> Profile:
     """From the values in the XML itself: accumulators, to which the `finalize` formula has to be applied."""
     found: dict[str, dict[str, float]] = {}
     for metric in header.metrics:

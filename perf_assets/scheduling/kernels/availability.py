@@ -7,7 +7,7 @@ import numpy as np
 from perf_assets.scheduling.kernels.compiled import Floats, Integers, compiled
 
 
-class Profile(NamedTuple):
+class FreeNodes(NamedTuple):
     """Steps per machine: from `time[m, i]` on `free[m, i]` nodes are free; the last step never ends."""
 
     time: Floats
@@ -16,9 +16,9 @@ class Profile(NamedTuple):
 
 
 @compiled
-def new_profile(machine_nodes: Integers, capacity: int) -> Profile:
+def new_profile(machine_nodes: Integers, capacity: int) -> FreeNodes:
     """Everything is free for ever."""
-    profile = Profile(
+    profile = FreeNodes(
         np.empty((len(machine_nodes), capacity)),
         np.empty((len(machine_nodes), capacity), np.int64),
         np.ones(len(machine_nodes), np.int64),
@@ -29,7 +29,7 @@ def new_profile(machine_nodes: Integers, capacity: int) -> Profile:
 
 
 @compiled
-def clear(profile: Profile, machine_nodes: Integers) -> None:
+def clear(profile: FreeNodes, machine_nodes: Integers) -> None:
     """Drop all that was planned."""
     profile.size[:] = 1
     profile.time[:, 0] = -np.inf
@@ -37,7 +37,7 @@ def clear(profile: Profile, machine_nodes: Integers) -> None:
 
 
 @compiled
-def change(profile: Profile, machine: int, start: float, end: float, nodes: int) -> None:
+def change(profile: FreeNodes, machine: int, start: float, end: float, nodes: int) -> None:
     """From `start` to `end`, `nodes` more are free (fewer, where negative)."""
     first, last = _cut(profile, machine, start), _cut(profile, machine, end)
     for place in range(first, last):
@@ -47,7 +47,7 @@ def change(profile: Profile, machine: int, start: float, end: float, nodes: int)
 
 
 @compiled
-def forget(profile: Profile, machine: int, now: float) -> None:
+def forget(profile: FreeNodes, machine: int, now: float) -> None:
     """Drop what is past."""
     times, free = profile.time[machine], profile.free[machine]
     count, past = profile.size[machine], 0
@@ -60,7 +60,7 @@ def forget(profile: Profile, machine: int, now: float) -> None:
 
 
 @compiled
-def earliest_slot(profile: Profile, machine: int, nodes: int, seconds: float, now: float) -> float:
+def earliest_slot(profile: FreeNodes, machine: int, nodes: int, seconds: float, now: float) -> float:
     """First time from now on at which `nodes` nodes are free for `seconds`."""
     times, free, count = profile.time[machine], profile.free[machine], profile.size[machine]
     start = now
@@ -76,7 +76,7 @@ def earliest_slot(profile: Profile, machine: int, nodes: int, seconds: float, no
 
 
 @compiled
-def _cut(profile: Profile, machine: int, time: float) -> int:
+def _cut(profile: FreeNodes, machine: int, time: float) -> int:
     """The step that begins at a time; made where there is none."""
     times, free = profile.time[machine], profile.free[machine]
     place = profile.size[machine]
@@ -92,7 +92,7 @@ def _cut(profile: Profile, machine: int, time: float) -> int:
 
 
 @compiled
-def _join(profile: Profile, machine: int, place: int) -> None:
+def _join(profile: FreeNodes, machine: int, place: int) -> None:
     """Steps that do not differ from the one before are none."""
     times, free = profile.time[machine], profile.free[machine]
     if place == 0 or free[place] != free[place - 1]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perf_assets.scheduling.kernels.availability import Profile, change, clear, earliest_slot, forget, new_profile
+from perf_assets.scheduling.kernels.availability import FreeNodes, change, clear, earliest_slot, forget, new_profile
 from perf_assets.scheduling.kernels.compiled import Floats, Integers, compiled
 from perf_assets.scheduling.kernels.heap import Heap, new_heap, pop, push
 from perf_assets.scheduling.kernels.jobs import Jobs, Outcome
@@ -17,12 +17,12 @@ from perf_assets.scheduling.kernels.queue import Queue, drop_started, enqueue, n
 from perf_assets.scheduling.kernels.running import Running, add, correct_overdue, new_running, next_expected, remove
 
 
-class _State(NamedTuple):
+class _PlanState(NamedTuple):
     machine_nodes: Integers
     running: Running
     ends: Heap
     queue: Queue
-    profile: Profile
+    profile: FreeNodes
     planned: Floats
     """Start of each waiting job; its option is in the outcome already."""
 
@@ -31,7 +31,7 @@ class _State(NamedTuple):
 def run_conservative(jobs: Jobs, machine_nodes: Integers, learner: Learner, outcome: Outcome) -> None:
     """Schedule all jobs; fills the outcome."""
     count = len(jobs.submit)
-    state = _State(
+    state = _PlanState(
         machine_nodes,
         new_running(machine_nodes),
         new_heap(machine_nodes.sum()),
@@ -60,7 +60,7 @@ def run_conservative(jobs: Jobs, machine_nodes: Integers, learner: Learner, outc
 
 
 @compiled
-def _next_time(jobs: Jobs, arrived: int, state: _State) -> float:
+def _next_time(jobs: Jobs, arrived: int, state: _PlanState) -> float:
     now = next_expected(state.running)
     if state.ends.size[0] > 0:
         now = min(now, state.ends.time[0])
@@ -72,7 +72,7 @@ def _next_time(jobs: Jobs, arrived: int, state: _State) -> float:
 
 
 @compiled
-def _end_jobs(jobs: Jobs, state: _State, learner: Learner, outcome: Outcome, now: float) -> bool:
+def _end_jobs(jobs: Jobs, state: _PlanState, learner: Learner, outcome: Outcome, now: float) -> bool:
     """Whether any ended before it was expected to."""
     any_early = False
     while state.ends.size[0] > 0 and state.ends.time[0] <= now:
@@ -87,7 +87,7 @@ def _end_jobs(jobs: Jobs, state: _State, learner: Learner, outcome: Outcome, now
 
 
 @compiled
-def _plan(jobs: Jobs, state: _State, outcome: Outcome, job: int, now: float) -> None:
+def _plan(jobs: Jobs, state: _PlanState, outcome: Outcome, job: int, now: float) -> None:
     """Plan a job where it is expected to end first."""
     best_end = np.inf
     for option in range(jobs.first[job], jobs.first[job + 1]):
@@ -101,7 +101,7 @@ def _plan(jobs: Jobs, state: _State, outcome: Outcome, job: int, now: float) -> 
 
 
 @compiled
-def _move_forward(jobs: Jobs, state: _State, outcome: Outcome, now: float) -> None:
+def _move_forward(jobs: Jobs, state: _PlanState, outcome: Outcome, now: float) -> None:
     for place in range(state.queue.size[0]):
         job = state.queue.job[place]
         option = outcome.option[job]
@@ -111,7 +111,7 @@ def _move_forward(jobs: Jobs, state: _State, outcome: Outcome, now: float) -> No
 
 
 @compiled
-def _plan_anew(jobs: Jobs, state: _State, outcome: Outcome, now: float) -> None:
+def _plan_anew(jobs: Jobs, state: _PlanState, outcome: Outcome, now: float) -> None:
     clear(state.profile, state.machine_nodes)
     running = state.running
     for machine in range(len(state.machine_nodes)):
@@ -122,7 +122,7 @@ def _plan_anew(jobs: Jobs, state: _State, outcome: Outcome, now: float) -> None:
 
 
 @compiled
-def _start_due(jobs: Jobs, state: _State, outcome: Outcome, now: float) -> None:
+def _start_due(jobs: Jobs, state: _PlanState, outcome: Outcome, now: float) -> None:
     """Start the jobs whose planned time has come."""
     any_started = False
     for place in range(state.queue.size[0]):

@@ -26,7 +26,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Answers:
+class MachineAnswers:
     """What is known of a machine."""
 
     by_configuration: dict[Configuration, Told]
@@ -45,12 +45,12 @@ class Teller:
         """That are asked for."""
         self._stored: dict[str, dict[Configuration, Run]] = {}
 
-    def answers(self, machine: str, *, with_measured: bool) -> Answers:
+    def answers(self, machine: str, *, with_measured: bool) -> MachineAnswers:
         """Measured runs first, then what models say of the others."""
         found = self._measured(machine) if with_measured or machine == self._baseline else {}
         others = [key for key in self.configurations if key not in found]
         if not others:
-            return Answers(found, "")
+            return MachineAnswers(found, "")
         own, foreign = self._to_ask(machine, others)
         unasked = [key for key in others if key not in own and key not in foreign]
         reasons = [f"{unasked[0][0]} has no counters that models need on {self._baseline}"] if unasked else []
@@ -62,7 +62,7 @@ class Teller:
         missing = {key[0] for key in self.configurations} - {key[0] for key in found}
         if missing:
             raise UnknownError(f"{machine} cannot be compared: {reasons[0]}")
-        return Answers(found, f"{machine}: {reasons[0]}" if reasons else "")
+        return MachineAnswers(found, f"{machine}: {reasons[0]}" if reasons else "")
 
     def _measured(self, machine: str) -> dict[Configuration, Told]:
         width, said = self._portfolio.half_width(machine)

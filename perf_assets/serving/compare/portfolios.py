@@ -19,7 +19,7 @@ from perf_assets.core.comparison import (
     typical,
 )
 from perf_assets.core.errors import BadInputError, UnknownError
-from perf_assets.serving.compare.estimates import Answers, Teller, Told
+from perf_assets.serving.compare.estimates import MachineAnswers, Teller, Told
 from perf_assets.serving.compare.workloads import Configuration, Portfolio
 from perf_assets.serving.predictor import FEW_SHOTS, Predictor
 
@@ -98,14 +98,14 @@ class Comparer:
         champions = [self._predictor.models.target(machine) for machine in machines]
         return self._portfolio.usual_baseline([found.reference for found in champions if found is not None])
 
-    def _check_shared(self, shared: Sequence[Configuration], answers: Mapping[str, Answers]) -> None:
+    def _check_shared(self, shared: Sequence[Configuration], answers: Mapping[str, MachineAnswers]) -> None:
         for app in self._portfolio.weights:
             if not any(key[0] == app for key in shared):
                 reasons = [found.left_out for found in answers.values() if found.left_out]
                 raise UnknownError(f"no configuration of {app} is known on all machines: {reasons[0]}")
 
     def _application(
-        self, machine: str, baseline: str, app: str, shared: Sequence[Configuration], answers: Answers
+        self, machine: str, baseline: str, app: str, shared: Sequence[Configuration], answers: MachineAnswers
     ) -> ComparedApplication:
         portfolio = self._portfolio
         keys = [key for key in shared if key[0] == app]
@@ -127,7 +127,7 @@ class Comparer:
         )
 
     def _machine(
-        self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: Answers
+        self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: MachineAnswers
     ) -> ComparedMachine:
         told = [answers.by_configuration[key] for key in shared]
         evidence = _evidence(told)

@@ -41,7 +41,7 @@ _SIMULATED_QUERY = f"SELECT DISTINCT machine FROM {BUNDLES.name} WHERE is_simula
 
 
 @dataclass(frozen=True)
-class Sheet:
+class WorkloadSheet:
     """What a data sheet says of a node."""
 
     cores: int
@@ -84,10 +84,10 @@ class Portfolio:
         self._on_hosts = {*without_gpus, *found.loc[found["machine"].isin(with_gpus), "app"]}
 
     @cached_property
-    def sheets(self) -> dict[str, Sheet]:
+    def sheets(self) -> dict[str, WorkloadSheet]:
         """Data sheets by machine."""
         rows = self._warehouse.frame(_SHEETS_QUERY).itertuples(index=False, name=None)
-        return {machine: Sheet(int(cores), int(gpus), bool(network)) for machine, cores, gpus, network in rows}
+        return {machine: WorkloadSheet(int(cores), int(gpus), bool(network)) for machine, cores, gpus, network in rows}
 
     @cached_property
     def simulated(self) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from perf_assets.core.errors import BusyError
 from perf_assets.serving.answers import Prediction
-from perf_assets.serving.target import Asked, ServedTarget
+from perf_assets.serving.target import CheckedRun, ServedTarget
 
 _MOST_ROWS = 512
 """That are answered at once."""
@@ -17,7 +17,7 @@ _MOST_ROWS = 512
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     target: ServedTarget
-    asked: Sequence[Asked]
+    asked: Sequence[CheckedRun]
     answer: "Future[list[Prediction]]" = field(default_factory=Future)
 
 
@@ -29,7 +29,7 @@ class Lane:
         self._thread = threading.Thread(target=self._work, name="predictions", daemon=True)
         self._thread.start()
 
-    def ask(self, target: ServedTarget, asked: Sequence[Asked]) -> "Future[list[Prediction]]":
+    def ask(self, target: ServedTarget, asked: Sequence[CheckedRun]) -> "Future[list[Prediction]]":
         """The answers, when they are there; refuses when too much is waiting."""
         waiting = _Waiting(target, asked)
         try:

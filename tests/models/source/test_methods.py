@@ -12,7 +12,7 @@ from perf_assets.infra.threads import thread_budget
 from perf_assets.models.common.regressors import DOWNSTREAM, make_regressor
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.bilinear import BilinearModel
-from perf_assets.models.source.blend import HeldOut, choose_weights, fit_blend
+from perf_assets.models.source.blend import HeldOutFold, choose_weights, fit_blend
 from perf_assets.models.source.evaluation import evaluate_relative
 from perf_assets.models.source.methods import Workshop, best_components, default_methods
 from perf_assets.models.source.mixture import MachineMixture
@@ -83,16 +83,18 @@ def test_methods_that_cannot_be_are_refused(name: str, samples: PairedSamples) -
 def test_weights_go_to_what_is_right() -> None:
     true = np.linspace(-1, 1, 50)
     near = np.zeros(50)
-    weights, caution = choose_weights([HeldOut(np.stack([true + 0.5, true, -true]), true, near)], 3)
+    weights, caution = choose_weights([HeldOutFold(np.stack([true + 0.5, true, -true]), true, near)], 3)
     assert weights == pytest.approx([0, 1, 0])
     assert caution == 0
-    assert choose_weights([HeldOut(np.stack([true, true]), true, near)], 2)[0] == pytest.approx([0.5, 0.5], abs=0.101)
+    assert choose_weights([HeldOutFold(np.stack([true, true]), true, near)], 2)[0] == pytest.approx(
+        [0.5, 0.5], abs=0.101
+    )
     assert choose_weights([], 2)[0] == pytest.approx([0.5, 0.5])
 
 
 def test_caution_is_learned_where_machines_differ_much() -> None:
     true = np.random.default_rng(0).standard_normal(2000) * 0.5
-    held_out = HeldOut(np.zeros((1, 2000)), true, np.ones(2000))
+    held_out = HeldOutFold(np.zeros((1, 2000)), true, np.ones(2000))
     assert choose_weights([held_out], 1)[1] == pytest.approx(0.2, abs=0.101)
 
 

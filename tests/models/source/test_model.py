@@ -7,7 +7,7 @@ from perf_assets.core.errors import UnreadableFileError
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.source.amm_options import choose_options
+from perf_assets.models.source.amm_options import train_encoder
 from perf_assets.models.source.explanations import behaves_like, feature_masks
 from perf_assets.models.source.methods import Workshop
 from perf_assets.models.source.model import SourceModel
@@ -100,7 +100,8 @@ def test_a_new_machine_gets_its_amm_from_its_benchmark_alone(fleet: PairedSample
 
 
 def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples) -> None:
-    options, tried = choose_options(fleet, 0, lambda line: None)
+    trained = train_encoder(fleet, 0, lambda line: None)
+    options, tried = trained.encoder.options, trained.tried
     assert len(tried) == 12
     best = tried.iloc[0]
     assert (options.weighting, options.normalize) == (best["weighting"], best["normalize"])

@@ -12,7 +12,7 @@ from perf_assets.models.common.questions import Questions, with_questions
 from perf_assets.models.target.correction import fit_correction
 from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import Prior, PriorParts, fit_prior, reference_machine
 from perf_assets.models.target.view import AdaptedView, adapt_view
 
 TARGET = "birch"
@@ -33,7 +33,7 @@ def samples(fleet: PairedSamples) -> PairedSamples:
 @pytest.fixture(scope="module")
 def prior(samples: PairedSamples) -> Prior:
     """With weight on all its components, whatever the cross-validation says."""
-    found = attention_prior(samples, samples.machines.index(TARGET), 0, parts := PriorParts(0), PRIOR_COMPONENTS)
+    found = fit_prior(samples, samples.machines.index(TARGET), 0, parts := PriorParts(0), PRIOR_COMPONENTS)
     hidden = samples.hide_machine(samples.machines.index(TARGET))
     return replace(
         found,
