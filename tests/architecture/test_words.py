@@ -16,13 +16,8 @@ PATCHED_STILL = {
     ("tests/defs/test_code_versions.py", "_ROOT"),
     ("tests/defs/test_landing_sensor.py", "_BUNDLES_PER_TICK"),
     ("tests/defs/test_landing_sensor.py", "_RUNS_PER_TICK"),
-    ("tests/storage/test_ingest.py", "MAX_PARTS"),
     ("tests/storage/test_ingest.py", "RAW_TABLES"),
     ("tests/storage/test_ingest.py", "TABLES"),
-    ("tests/storage/test_ingest.py", "_ROWS_IN_GROUP"),
-    ("tests/storage/test_ingest.py", "_ROWS_IN_MEMORY"),
-    ("tests/storage/test_killed.py", "MAX_PARTS"),
-    ("tests/storage/test_killed.py", "_BUNDLES_PER_COMMIT"),
 }
 """Constants that tests still patch; this set only shrinks."""
 TWICE_STILL = {"Files", "Observation", "Place", "Problem", "_Cursor", "_Strict"}
@@ -81,7 +76,7 @@ def test_no_test_patches_a_setting() -> None:
         for file in (PROJECT / "tests").rglob("*.py")
         for name in patched_constants(file)
     }
-    assert found == PATCHED_STILL, "settings are arguments, or fields of a model of settings"
+    assert found <= PATCHED_STILL, f"settings are arguments, or fields of a model of settings: {found - PATCHED_STILL}"
 
 
 def test_a_class_name_stands_for_one_thing() -> None:
@@ -91,4 +86,4 @@ def test_a_class_name_stands_for_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 modules[node.name].add(str(file.relative_to(PACKAGE)))
     twice = {name: sorted(files) for name, files in modules.items() if len(files) > 1}
-    assert set(twice) == TWICE_STILL, {name: files for name, files in twice.items() if name not in TWICE_STILL}
+    assert set(twice) <= TWICE_STILL, {name: files for name, files in twice.items() if name not in TWICE_STILL}

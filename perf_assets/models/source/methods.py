@@ -57,7 +57,7 @@ class Workshop:
         self.seed = seed
         self.attention = attention
         self.amm_options = amm_options
-        self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.Part]] = {
+        self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.FeaturePart]] = {
             **inputs.FIT,
             "published_amm": partial(inputs.fit_published_amm, options=amm_options),
         }
@@ -88,10 +88,10 @@ class Workshop:
         fitted = {name: self._part(name, samples) for name in parts}
         return DescribedTrees.fit(samples, fitted, downstream, self.seed)
 
-    def _part(self, name: str, samples: PairedSamples) -> inputs.Part:
+    def _part(self, name: str, samples: PairedSamples) -> inputs.FeaturePart:
         return self._once(f"part {name}", samples, lambda: self._make_part(name, samples))
 
-    def _make_part(self, name: str, samples: PairedSamples) -> inputs.Part:
+    def _make_part(self, name: str, samples: PairedSamples) -> inputs.FeaturePart:
         if name == "published_amm" and samples.amms is not None:
             return inputs.DescribedAmm(self.amm_options or AmmOptions())
         option = name.removeprefix("published_amm_")
