@@ -18,7 +18,12 @@ def _log_ratio(true: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
 
 def mape(true: ArrayLike, predicted: ArrayLike) -> float:
     """Mean of |predicted - true| / true, as a ratio (0.1 is ten percent)."""
-    return float(np.mean(np.abs(np.expm1(_log_ratio(true, predicted)))))
+    return mape_of_logs(_log_ratio(true, predicted))
+
+
+def mape_of_logs(errors: NDArray[np.float64]) -> float:
+    """Mean absolute relative error (0.1 is 10%) of log errors, predicted less true."""
+    return float(np.mean(np.abs(np.expm1(errors))))
 
 
 def log_rmse(true: ArrayLike, predicted: ArrayLike) -> float:

@@ -1,8 +1,8 @@
 """Profiles: what is shipped, and what is refused in one line."""
 
-from pathlib import os
+import os
+from pathlib import Path
 
-import Path
 import pytest
 import yaml
 

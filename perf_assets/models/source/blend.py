@@ -4,26 +4,19 @@ What is held out inside is what will be new outside: applications where an appli
 machines where a machine is predicted that ran its benchmark only.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.folds import BY_UNSEEN, Unseen
+from perf_assets.core.metrics import mape_of_logs
+from perf_assets.features.folds import BY_UNSEEN, Fold, Unseen
 from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.common.blending import most_even, weight_grid
 from perf_assets.models.common.contract import PairPredictor
 
-_STEPS = 5
-"""Weights are fifths: finer ones only fit the noise of a few held-out applications or machines."""
 _CAUTIONS = (0.0, 0.1, 0.2, 0.3)
-_AS_GOOD = 1.01
-"""Among blends as good as the best within a hundredth of its error, the most even one is taken."""
-_ROUNDING = 1e-12
-"""Errors that differ by less are equal: where one is 0, the others are some rounding above it."""
-
-
 FitComponent = Callable[[str, PairedSamples], PairPredictor]
 
 
@@ -55,12 +48,28 @@ class HeldOutFold:
 
 def fit_blend(samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent) -> Blend:
     """Fit all components on `samples`, and their weights on folds within it."""
-    weights, caution = choose_weights(held_out_predictions(samples, unseen, names, fit), len(names))
+    weights, caution = choose_weights(held_out_folds(samples, unseen, names, fit), len(names))
     fitted = {name: fit(name, samples) for name in names}
     return Blend(fitted, dict(zip(names, map(float, weights), strict=True)), caution)
 
 
-def held_out_predictions(
+def fold_predictions(
+    samples: PairedSamples, fold: Fold, names: Iterable[str], fit: FitComponent, test: Examples | None = None
+) -> dict[str, Floats]:
+    """Fit methods on what a fold leaves to learn from; their log relative times of what is held out."""
+    train = fold.train
+    return {name: fit(name, train).predict(samples, fold.test if test is None else test) for name in names}
+
+
+def held_out_fold(samples: PairedSamples, fold: Fold, names: Sequence[str], fit: FitComponent) -> HeldOutFold:
+    """Predictions of all components for some of what a fold holds out."""
+    test = fold.some_of_test()
+    predicted = fold_predictions(samples, fold, names, fit, test)
+    found = np.stack([predicted[name] for name in names])
+    return HeldOutFold(found, samples.log_relative_time(test), distance(samples, test))
+
+
+def held_out_folds(
     samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent
 ) -> list[HeldOutFold]:
     """One for each application or machine that can be held out; none where there are too few."""
@@ -68,14 +77,7 @@ def held_out_predictions(
         folds = list(BY_UNSEEN[unseen](samples))
     except BadInputError:
         return []
-    return [
-        HeldOutFold(
-            np.stack([fit(name, train).predict(samples, test) for name in names]),
-            samples.log_relative_time(test),
-            distance(samples, test),
-        )
-        for train, test in ((fold.train, fold.some_of_test()) for fold in folds)
-    ]
+    return [held_out_fold(samples, fold, names, fit) for fold in folds]
 
 
 def distance(samples: PairedSamples, examples: Examples) -> Floats:
@@ -97,11 +99,9 @@ def choose_weights(held_out: Sequence[HeldOutFold], count: int) -> tuple[Floats,
     """
     if not held_out:
         return np.full(count, 1 / count), 0.0
-    grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=count) if sum(g) == _STEPS]
-    tried = [(weights, caution) for caution in _CAUTIONS for weights in grid]
-    errors = [float(np.mean([_error(fold, *blend) for fold in held_out])) for blend in tried]
-    good = [blend for blend, error in zip(tried, errors, strict=True) if error <= _AS_GOOD * min(errors) + _ROUNDING]
-    return min(good, key=lambda blend: float(np.sum(blend[0] ** 2)))
+    tried = [(weights, caution) for caution in _CAUTIONS for weights in weight_grid(count)]
+    errors = np.array([np.mean([_error(fold, *blend) for fold in held_out]) for blend in tried])
+    return tried[most_even(np.array([weights for weights, _ in tried]), errors)]
 
 
 def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:
@@ -113,10 +113,9 @@ def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:
         return np.full(count, 1 / count)
     residuals = [fold.found - fold.true for fold in held_out]
     squares = np.stack([found @ found.T / found.shape[1] for found in residuals])
-    grid = np.array([g for g in product(range(_STEPS + 1), repeat=count) if sum(g) == _STEPS]) / _STEPS
+    grid = weight_grid(count)
     errors = np.sqrt(np.maximum(np.einsum("gi,fij,gj->gf", grid, squares, grid), 0.0)).mean(axis=1)
-    good = grid[errors <= _AS_GOOD * errors.min() + _ROUNDING]
-    return np.asarray(good[np.argmin((good**2).sum(axis=1))])
+    return np.asarray(grid[most_even(grid, errors)])
 
 
 def log_error(fold: HeldOutFold, weights: Floats) -> float:
@@ -125,4 +124,4 @@ def log_error(fold: HeldOutFold, weights: Floats) -> float:
 
 
 def _error(fold: HeldOutFold, weights: Floats, caution: float) -> float:
-    return float(np.abs(np.expm1(weights @ fold.found - caution * fold.distance - fold.true)).mean())
+    return mape_of_logs(weights @ fold.found - caution * fold.distance - fold.true)

@@ -6,6 +6,7 @@ are fitted once. Folds are computed side by side, where the profile says.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,9 @@ from perf_assets.features.samples import PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.infra.resume import Kept, NothingKept, Rows, resumed
 from perf_assets.models.common.regressors import DOWNSTREAM
+from perf_assets.models.source.blend import fold_predictions
+from perf_assets.models.source.evaluation import scenario_scores
 from perf_assets.models.source.methods import Workshop, possible
-from perf_assets.models.source.scenarios import scenario_scores
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, OTHER_EMBEDDINGS, fit_embedding
 
 Progress = Callable[[str], None]
@@ -160,9 +162,8 @@ def _do(samples: PairedSamples, work: _ExperimentTask) -> Rows:
 def _score(
     samples: PairedSamples, fold: Fold, methods: Sequence[str], workshop: Workshop
 ) -> Iterator[dict[str, str | float | int]]:
-    train = fold.train
-    for name in methods:
-        predicted = workshop.fit(name, train, fold.unseen).predict(samples, fold.test)
+    answers = fold_predictions(samples, fold, methods, partial(workshop.fit, unseen=fold.unseen))
+    for name, predicted in answers.items():
         for score in scenario_scores(samples, fold.test, predicted):
             yield {"method": name, "held_out": fold.held_out, **score}
 

@@ -3,17 +3,19 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.metrics import mape_of_logs
 from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.attention import AttentionSettings
-from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, distance, log_error
+from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, held_out_fold, log_error
 from perf_assets.models.source.methods import Workshop, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
@@ -201,9 +203,7 @@ def _predict_fold(samples: PairedSamples, piece: _FoldTask) -> HeldOutFold:
         samples = replace(samples, amms=piece.amms)
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
     workshop = Workshop(piece.seed, piece.amm_options, piece.attention)
-    train, test = fold.train, fold.some_of_test()
-    found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
-    return HeldOutFold(np.stack(found), samples.log_relative_time(test), distance(samples, test))
+    return held_out_fold(samples, fold, piece.names, partial(workshop.fit, unseen=fold.unseen))
 
 
 def _only(fold: HeldOutFold, positions: Sequence[int]) -> HeldOutFold:
@@ -217,14 +217,13 @@ def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOutFold]) 
 
 
 def _score(unseen: Unseen, name: str, log_errors: Sequence[Floats]) -> dict[str, object]:
-    relative = [np.abs(np.expm1(errors)) for errors in log_errors]
-    if not relative:
+    if not log_errors:
         return {"unseen": unseen, "method": name, "mape_ratio": np.nan, "median_ape_ratio": np.nan, "log_rmse": np.nan}
     return {
         "unseen": unseen,
         "method": name,
-        "mape_ratio": float(np.mean([r.mean() for r in relative])),
-        "median_ape_ratio": float(np.mean([np.median(r) for r in relative])),
+        "mape_ratio": float(np.mean([mape_of_logs(errors) for errors in log_errors])),
+        "median_ape_ratio": float(np.mean([np.median(np.abs(np.expm1(errors))) for errors in log_errors])),
         "log_rmse": float(np.mean([np.sqrt(np.mean(errors**2)) for errors in log_errors])),
     }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.metrics import mape_of_logs
 from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices, Mask, PairedSamples
 from perf_assets.models.common.conformal import Interval, cross_conformal
@@ -180,4 +181,4 @@ def _or_shots_only(held_out: Mapping[str, Floats], true: Floats) -> str:
 
 def _score(name: str, found: Floats, true: Floats) -> CandidateScore:
     error = np.clip(found - true, -50, 50)
-    return CandidateScore(name, float(np.mean(np.abs(np.expm1(error)))), float(np.sqrt(np.mean(error**2))))
+    return CandidateScore(name, mape_of_logs(error), float(np.sqrt(np.mean(error**2))))

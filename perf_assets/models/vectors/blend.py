@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,8 @@ from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.vectors import SLOWEST, VectorSamples, levelled, relative
 from perf_assets.models.common import archive
+from perf_assets.models.common.blending import most_even, weight_grid
+from perf_assets.models.common.conformal import conformal_quantile
 from perf_assets.models.vectors.methods import (
     PAIRWISE,
     VectorPredictor,
@@ -27,9 +28,6 @@ _APPLICATION_FOLDS = 2
 """Each is a fit of every method, and there is one blend for each application that is held out outside."""
 _MOST_SAMPLES = 3000
 """To learn from where weights are chosen: the samples of a configuration say almost the same."""
-_STEPS = 5
-"""Weights are fifths: finer ones only fit noise."""
-_AS_GOOD = 1.01
 _NEIGHBOURS = 100
 _MOST_KEPT = 6000
 _LEAST_SPREAD = 1e-6
@@ -120,7 +118,7 @@ class VectorBlend:
     def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
         """Per machine, the log error of its relative time that `level` of the held-out rows stay within."""
         errors = log_errors(self.held_out.log_seconds, self.held_out.values, reference, machines)
-        return np.array([_quantile(own[np.isfinite(own)], level) for own in errors.T])
+        return np.array([conformal_quantile(own[np.isfinite(own)], level) for own in errors.T])
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle; blends of one parent folder share their components there."""
@@ -222,10 +220,9 @@ def choose_weights(
 ) -> dict[str, float]:
     """Positive fifths with sum 1 that make the loss small; among those that are as good, the most even ones."""
     names = list(found)
-    grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=len(names)) if sum(g) == _STEPS]
-    losses = [loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid]
-    good = [weights for weights, value in zip(grid, losses, strict=True) if value <= _AS_GOOD * min(losses)]
-    even = min(good, key=lambda weights: float(np.sum(weights**2)))
+    grid = weight_grid(len(names))
+    losses = np.array([loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid])
+    even = grid[most_even(grid, losses)]
     return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
 
 
@@ -266,9 +263,3 @@ def _inner_folds(
 
 def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     return np.asarray(sum(weight * levelled(found[name]) for name, weight in weights.items()))
-
-
-def _quantile(errors: Floats, level: float) -> float:
-    """Conformal: with n errors the ceil(level (n + 1))-th; infinite where there is none."""
-    position = int(np.ceil(level * (len(errors) + 1)))
-    return float(np.sort(errors)[min(position, len(errors)) - 1]) if len(errors) else float("inf")

@@ -9,8 +9,8 @@ import pytest
 from perf_assets.core.tables.models import XAMM_EMBEDDINGS, XAMM_SCORES
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.source import experiments
+from perf_assets.models.source.evaluation import scenario_of, scenario_scores
 from perf_assets.models.source.methods import Workshop, check_method, default_methods
-from perf_assets.models.source.scenarios import scenario_of, scenario_scores
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, PublishedAmm
 from tests.models.fleets import fleet
 
