@@ -9,15 +9,15 @@ _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
     dg.AssetSelection.assets("model_source__with_amm")
 )
 
-FOLLOWS = (_UPDATED.since_last_handled() & _IDLE).with_label("follows what it is made of")
+FOLLOWS = (_UPDATED.since_last_handled() & _IDLE).with_label("follows its parents")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
 FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _IDLE & ~dg.AutomationCondition.missing()).with_label(
-    "follows what it is made of, once somebody has asked for it"
+    "follows its parents, once somebody has asked for it"
 )
 
 FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _IDLE & _CHECKED).with_label(
-    "follows what it is made of, once the blocking checks of that have passed"
+    "follows its parents, once their blocking checks have passed"
 )
 FOLLOWS_LANDING = (
     _UPDATED.ignore(dg.AssetSelection.assets("model_amm__encoder")).since_last_handled() & _IDLE & _CHECKED

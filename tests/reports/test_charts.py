@@ -100,7 +100,7 @@ def test_curves(shown: machine_charts.Shown, draw: Callable[..., Figure]) -> Non
     for (target, source, method), here in found:
         line = lines[f"{target} from {source}", method_name(str(method))]
         same(line, np.column_stack([here["shots"], 100 * here[shown.middle]]))
-    assert "what is registered has" in made.words
+    assert "registered model has" in made.words
 
 
 def test_weights_of_counters() -> None:

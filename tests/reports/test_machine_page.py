@@ -122,7 +122,7 @@ def test_words_follow_the_data() -> None:
     assert "MAPE 10.0% on 40 held-out shots, 3.3 times smaller than that of the best baseline" in headlines()
     ridge = tables.candidates().assign(mape_ratio=lambda t: t["mape_ratio"].where(t["method"] != "target_ridge", 0.05))
     assert "2.0 times larger than that of the best baseline" in headlines(candidates=ridge)
-    assert "smallest log error of all: what is registered" in headlines(candidates=tables.candidates("with_prior"))
+    assert "smallest log error of all: registered model" in headlines(candidates=tables.candidates("with_prior"))
     assert "every baseline at all 5 numbers of shots" in headlines()
     lost = tables.curve()
     lost.loc[(lost["method"] == "target_gp") & (lost["shots"] == 50), "mape_ratio"] = 0.01

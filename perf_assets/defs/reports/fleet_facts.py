@@ -117,7 +117,7 @@ def _actions(facts: dict[str, Any], limit_days: int, has_sources: bool) -> list[
     rules = [
         (facts["has_drifted"], f"new runs contradict its champion: look at {machine}'s page, then repeat odd runs"),
         (facts["waiting_count"], "bundles wait to be ingested: 'perf-assets ingest', or start 'perf-assets up'"),
-        (facts["quarantined"], "bundles were refused: mend their files, or land them again"),
+        (facts["quarantined"], "bundles were refused: correct their files, or land them again"),
         (not facts["kernels_count"], f"land a RAJAPerf run: nothing describes {machine} without one"),
         (not has_sources, "there are no source models yet: 'perf-assets train'"),
         (

@@ -31,7 +31,7 @@ class Action:
 
 
 def state_words(state: MachineState) -> list[tuple[str, Tone]]:
-    """What is to be known of a machine, worst first; `well` where there is nothing else to say."""
+    """What is to be known of a machine, worst first; `up to date` where there is nothing else to say."""
     words = [
         (state.has_drifted, "drifted", Tone.BAD),
         (bool(state.quarantined), f"{len(state.quarantined)} quarantined", Tone.BAD),
@@ -42,13 +42,13 @@ def state_words(state: MachineState) -> list[tuple[str, Tone]]:
         (state.last_landed_at is not None and not state.is_fresh, "stale", Tone.WARN),
         (state.challenger_version is not None, f"challenger {state.challenger_version} waits", Tone.WARN),
     ]
-    return [(word, tone) for holds, word, tone in words if holds] or [("well", Tone.GOOD)]
+    return [(word, tone) for holds, word, tone in words if holds] or [("up to date", Tone.GOOD)]
 
 
 def next_actions(machines: Iterable[MachineState]) -> list[Action]:
     """Actions of all machines, most urgent first: the first of each machine before the second, bad states before.
 
-    What a machine that is well could do comes after everything that the others have to do.
+    What a machine that is up to date could do comes after everything that the others have to do.
     """
     ranked = []
     for state in machines:
@@ -69,8 +69,11 @@ def fleet_findings(facts: FleetFacts) -> list[Finding]:
         return [nothing, *_strays(facts)]
     found = [_size(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts), *_without_model(facts)]
     found += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
-    if all(state_words(state) == [("well", Tone.GOOD)] for state in facts.machines) and not facts.strays:
-        found.insert(1, Finding("All is well.", "No drift, nothing stale, quarantined or waiting, no challenger."))
+    if all(state_words(state) == [("up to date", Tone.GOOD)] for state in facts.machines) and not facts.strays:
+        found.insert(
+            1,
+            Finding("All machines are up to date.", "No drift, nothing stale, quarantined or waiting, no challenger."),
+        )
     return found
 
 

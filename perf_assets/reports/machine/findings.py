@@ -223,7 +223,7 @@ def _curve(title: str, medians: pd.DataFrame) -> Finding | None:
     if not every.empty:
         best = int((ours[every.index] <= every.min(axis=1)).sum())
         details.append(f"smallest of all methods, other corrections too, at {_share(best, len(every))}")
-    return Finding(f"{title}: median MAPE of what is registered {', '.join(ends)}.", _sentence(details))
+    return Finding(f"{title}: median MAPE of the registered model {', '.join(ends)}.", _sentence(details))
 
 
 def _share(part: int, whole: int) -> str:
@@ -248,7 +248,7 @@ def _coverage(title: str, means: "pd.Series[float]") -> Finding:
         if not GOAL[0] <= value <= GOAL[1]
     ]
     return Finding(
-        f"{title}: the 90% interval of what is registered holds {held} of the test rows.",
+        f"{title}: the 90% interval of the registered model holds {held} of the test rows.",
         f"Outside of {GOAL[0]:.0%} to {GOAL[1]:.0%} with {', '.join(outside)}."
         if outside
         else f"Between {GOAL[0]:.0%} and {GOAL[1]:.0%} at every number of shots.",

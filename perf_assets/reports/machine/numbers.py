@@ -7,7 +7,7 @@ import pandas as pd
 
 PRODUCT = "product"
 METHODS = {
-    PRODUCT: "what is registered",
+    PRODUCT: "registered model",
     "paired": "all candidates, by evidence",
     "with_prior": "correction of the prior",
     "without_prior": "correction without prior",
