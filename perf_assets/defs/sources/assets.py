@@ -226,7 +226,7 @@ def train_source_models(
     context: dg.AssetExecutionContext, config: SourceConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Choose on held-out applications and machines, fit, register, and show what the models look at."""
-    from perf_assets.models.source.explanations import behaves_like, feature_masks
+    from perf_assets.models.source.training import behaves_like, feature_masks
     from perf_assets.reports.site import data_uri
     from perf_assets.reports.xamm.source_scores import source_scores
     from perf_assets.workflows.train import train_and_register

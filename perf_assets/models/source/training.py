@@ -14,12 +14,14 @@ from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
-from perf_assets.models.source.attention import AttentionSettings
+from perf_assets.models.amm.tabnet import TabNetEmbedding
+from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, held_out_fold, log_error
 from perf_assets.models.source.methods import Workshop, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.source.tree_features import Embedded
 
 BLEND = "with_amm"
 """The blend among the scores: its weights for a fold were chosen on the others."""
@@ -235,3 +237,40 @@ def _best_of(scores: pd.DataFrame, names: Sequence[str]) -> str:
     """
     errors = scores[scores["method"].isin(names)].groupby("method")["log_rmse"].mean().dropna()
     return names[0] if errors.empty else str(errors.idxmin())
+
+
+def behaves_like(samples: PairedSamples, model: SourceModel, settings: SourceSettings) -> pd.DataFrame:
+    """machine, app, kernel, attention_ratio, runs_count: which kernels an application behaves like.
+
+    From the attention in the model's blend, or from one fitted for this where the blend does without it.
+    """
+    components = [c for blend in (model.with_amm or {}).values() for c in blend.components.values()]
+    attention = next((c for c in components if isinstance(c, BenchmarkAttention)), None)
+    attention = attention or BenchmarkAttention(attention_of(settings), settings.seed).fit(samples)
+    rows = []
+    for machine in samples.training_machines:
+        kernels, shares = attention.behaves_like(samples, int(machine))
+        seen = np.isfinite(samples.log_seconds[machine]) & ~samples.is_benchmark
+        for app in sorted(set(samples.apps[seen].tolist())):
+            chosen = seen & (samples.apps == app)
+            described = {"machine": samples.machines[machine], "app": app, "runs_count": int(chosen.sum())}
+            mean = np.clip(shares[chosen].mean(axis=0), 0.0, 1.0)
+            rows += [
+                {**described, "kernel": k, "attention_ratio": float(s)} for k, s in zip(kernels, mean, strict=True)
+            ]
+    return pd.DataFrame(rows)
+
+
+def feature_masks(samples: PairedSamples, embedded: Embedded) -> pd.DataFrame:
+    """app, feature, attention_ratio: what TabNet looks at when it embeds the runs of an application."""
+    assert isinstance(embedded.embedding, TabNetEmbedding)
+    machines = samples.training_machines
+    seen = np.isfinite(samples.log_seconds[machines]) & ~samples.is_benchmark
+    masks = embedded.embedding.masks(embedded.scaler.transform(samples.counters[machines][seen]))
+    apps = np.broadcast_to(samples.apps, seen.shape)[seen]
+    rows = [
+        {"app": app, "feature": feature, "attention_ratio": float(np.clip(share, 0.0, 1.0))}
+        for app in sorted(set(apps.tolist()))
+        for feature, share in zip(samples.counter_names, masks[apps == app].mean(axis=0), strict=True)
+    ]
+    return pd.DataFrame(rows)

@@ -7,7 +7,7 @@ import mlflow
 import pandas as pd
 
 from perf_assets.models.transfer.adapted import AdaptedTransfer
-from perf_assets.registry.tables.transfer import answer
+from perf_assets.registry.transfer import answer
 
 
 class TransferPyfunc(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]

@@ -8,12 +8,11 @@ from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.amm_options import train_encoder
-from perf_assets.models.source.explanations import behaves_like, feature_masks
 from perf_assets.models.source.methods import Workshop
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
-from perf_assets.models.source.training import TrainedSource
+from perf_assets.models.source.training import TrainedSource, behaves_like, feature_masks
 from perf_assets.models.source.tree_features import fit_embedding
 from perf_assets.workflows.describe import described_rows
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables

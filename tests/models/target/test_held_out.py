@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.features.fleet.node_scaling import scaling_runs
+from perf_assets.features.fleet.samples import scaling_runs
 from perf_assets.models.target import model as adapted
 from perf_assets.models.target.model import held_out_predictions
 from perf_assets.models.target.prior import refitted_priors
