@@ -131,8 +131,8 @@ class Catalogue:
     def _architecture_of(self, counters: Iterable[str]) -> str | None:
         """What the prefixes of a machine's own events say, where no data sheet does."""
         prefixes = {match[1] for counter in counters if (match := _EVENT_TABLE.match(_lowered(counter)))}
-        found = {self.event_tables[prefix] for prefix in prefixes & self.event_tables.keys()}
-        return found.pop() if len(found) == 1 else None
+        architectures = {self.event_tables[prefix] for prefix in prefixes & self.event_tables.keys()}
+        return architectures.pop() if len(architectures) == 1 else None
 
 
 def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:

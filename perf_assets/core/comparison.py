@@ -138,8 +138,8 @@ class Comparison:
 
     def of(self, measure: Measure) -> dict[str, Ranked]:
         """A measure by machine; empty where it is not known."""
-        found = {one.machine: getattr(one, measure) for one in self.machines}
-        return {machine: ranked for machine, ranked in found.items() if ranked is not None}
+        values = {one.machine: getattr(one, measure) for one in self.machines}
+        return {machine: ranked for machine, ranked in values.items() if ranked is not None}
 
     def findings(self) -> list[str]:
         """Which machines can be told apart, by each measure; that of the ranking first."""

@@ -127,17 +127,17 @@ class PairedSamples:
         A machine of which only the benchmark can be seen is in no pair, not even with its benchmark rows.
         """
         seen = np.isfinite(self.log_seconds) & (with_benchmark | ~self.is_benchmark)[None]
-        found = [
+        by_source = [
             (source, target, np.flatnonzero(seen[source] & seen[target]))
             for source in self.training_machines
             for target in self.training_machines
             if source != target
         ]
-        counts = [len(rows) for *_, rows in found]
+        counts = [len(rows) for *_, rows in by_source]
         return Examples(
-            np.repeat(np.array([source for source, *_ in found], np.intp), counts),
-            np.repeat(np.array([target for _, target, _ in found], np.intp), counts),
-            np.concatenate([np.empty(0, np.intp), *(rows for *_, rows in found)]),
+            np.repeat(np.array([source for source, *_ in by_source], np.intp), counts),
+            np.repeat(np.array([target for _, target, _ in by_source], np.intp), counts),
+            np.concatenate([np.empty(0, np.intp), *(rows for *_, rows in by_source)]),
         )
 
     def log_relative_time(self, examples: Examples) -> Floats:

@@ -49,7 +49,7 @@ def _local(settings: LocalSettings, retries: int) -> dict[str, Any]:
 def _slurm(settings: SlurmSettings, retries: int) -> dict[str, Any]:
     """`processes` is as `cores`, so that a worker has one thread."""
     scheduler: dict[str, Any] = {"allowed_failures": retries, "dashboard_address": "127.0.0.1:0"}
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "queue": settings.queue,
         "n_workers": settings.jobs * settings.cores,
         "cores": settings.cores,
@@ -68,7 +68,7 @@ def _slurm(settings: SlurmSettings, retries: int) -> dict[str, Any]:
         "interface": settings.interface,
         "log_directory": settings.log_directory,
     }
-    return found | {name: value for name, value in optional.items() if value is not None}
+    return arguments | {name: value for name, value in optional.items() if value is not None}
 
 
 @contextmanager

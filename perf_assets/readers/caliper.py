@@ -245,7 +245,7 @@ class _RecordStream:
         return described
 
     def _take_metadata(self, fields: dict[str, str]) -> None:
-        found = self.profile.metadata
+        metadata = self.profile.metadata
         seen: set[str] = set()
         for reference in fields["ref"].split("=") if "ref" in fields else ():
             identity: str | None = reference
@@ -254,13 +254,13 @@ class _RecordStream:
                 attribute, value, identity = self._nodes[identity]
                 if attribute not in _BUILT_IN:
                     name = self._nodes[attribute][1]
-                    found.setdefault(name, value)
+                    metadata.setdefault(name, value)
                     self._take_parameter(attribute, name, value)
         if "attr" in fields:
             for identity, value in zip(fields["attr"].split("="), _split(fields["data"], "="), strict=True):
                 name = self._nodes[identity][1]
-                found[name] = _plain(value)
-                self._take_parameter(identity, name, found[name])
+                metadata[name] = _plain(value)
+                self._take_parameter(identity, name, metadata[name])
 
     def _take_parameter(self, attribute: str, name: str, value: str) -> None:
         """Nothing here: who wants rows of one depth knows what program it is."""

@@ -40,11 +40,11 @@ class _Table:
 
 def read_output(run: str, source: SourceFile) -> Iterator[Profile]:
     """Read a file of one run, or of several whose outputs follow one another."""
-    found = [(part, tables) for part in _runs(read_text(source, _MAX_BYTES)) if (tables := _tables(source, part))]
-    if not any(table.kind == "Event" for _, tables in found for table in tables):
+    runs = [(part, tables) for part in _runs(read_text(source, _MAX_BYTES)) if (tables := _tables(source, part))]
+    if not any(table.kind == "Event" for _, tables in runs for table in tables):
         raise unreadable(source, "holds no table of events: LIKWID was stopped before it printed them; run it again")
-    for number, (part, tables) in enumerate(found):
-        yield _profile(run if len(found) == 1 else f"{source.name}#{number}", source, part, tables)
+    for number, (part, tables) in enumerate(runs):
+        yield _profile(run if len(runs) == 1 else f"{source.name}#{number}", source, part, tables)
 
 
 def _runs(text: str) -> list[str]:

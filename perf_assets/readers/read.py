@@ -56,21 +56,21 @@ def read(path: Path, kind: str | None = None) -> Reading:
 
 
 def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Reading:
-    """Read files that were found already; `name` is what an error calls them together."""
-    found = _sorted(sources)
-    family = kind or _family(found, name)
-    if family == "samples" and _JOBS.isdisjoint(found):
-        known = {source.name for files in found.values() for source in files}
+    """Read files that were by_kind already; `name` is what an error calls them together."""
+    by_kind = _sorted(sources)
+    family = kind or _family(by_kind, name)
+    if family == "samples" and _JOBS.isdisjoint(by_kind):
+        known = {source.name for files in by_kind.values() for source in files}
         tables = [s for s in sources if s.name not in known and samples.looks_like_table(s.head)]
-        found |= {FileKind.TABLE: tables} if tables else {}
+        by_kind |= {FileKind.TABLE: tables} if tables else {}
     wanted = _FAMILIES.get(family, frozenset())
-    if wanted.isdisjoint(found):
-        raise UnreadableFileError(_nothing_found(sources, name, kind, found))
+    if wanted.isdisjoint(by_kind):
+        raise UnreadableFileError(_nothing_found(sources, name, kind, by_kind))
     if family == "rajaperf":
-        return read_rajaperf(found)
+        return read_rajaperf(by_kind)
     if family == "samples":
-        return _read_samples(found)
-    return _read_profiles(found)
+        return _read_samples(by_kind)
+    return _read_profiles(by_kind)
 
 
 def kind_of_file(source: SourceFile) -> FileKind | None:
@@ -83,12 +83,12 @@ def kind_of_file(source: SourceFile) -> FileKind | None:
 
 
 def _sorted(sources: Sequence[SourceFile]) -> Found:
-    found: Found = {}
+    by_kind: Found = {}
     for source in sources:
         recognised = kind_of_file(source)
         if recognised is not None:
-            found.setdefault(recognised, []).append(source)
-    return found
+            by_kind.setdefault(recognised, []).append(source)
+    return by_kind
 
 
 def _family(found: Found, name: str) -> str:

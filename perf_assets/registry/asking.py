@@ -100,11 +100,11 @@ def _cast(values: "pd.Series[Any]", column: ColSpec) -> "pd.Series[Any]":
 
 
 def _each(values: "pd.Series[Any]", column: ColSpec, cast: Callable[[Any], Any]) -> "pd.Series[Any]":
-    found = values.astype(object).map(cast)
-    is_bad = found.isna() & values.notna()
+    cells = values.astype(object).map(cast)
+    is_bad = cells.isna() & values.notna()
     if is_bad.any():
         raise _refused(column, "true or false", is_bad, values)
-    return found
+    return cells
 
 
 def _refused(column: ColSpec, wanted: str, is_bad: "pd.Series[bool]", values: "pd.Series[Any]") -> BadInputError:

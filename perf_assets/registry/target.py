@@ -113,10 +113,10 @@ def log_learning_curve(machine: str, rows: pd.DataFrame) -> None:
     `curve_mape_unchanged`: medians over seeds, of the view with the most rows. A version gets its curve once.
     """
     client, name = open_store(), registered_name(machine)
-    found = client.search_model_versions(f"name = '{name}'")
-    if rows.empty or not found:
+    stored_versions = client.search_model_versions(f"name = '{name}'")
+    if rows.empty or not stored_versions:
         return
-    run_id = str(max(found, key=lambda version: int(version.version)).run_id)
+    run_id = str(max(stored_versions, key=lambda version: int(version.version)).run_id)
     if "curve_mape" in client.get_run(run_id).data.metrics:
         return
     here = rows[rows["target"] == rows["target"].mode()[0]]

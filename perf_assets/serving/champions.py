@@ -48,7 +48,7 @@ class Models:
     def machines(self) -> list[str]:
         """Machines that have a champion."""
         aliases = self._aliases
-        return sorted(name.removeprefix(_PREFIX) for name, found in aliases.items() if _is_served(name, found))
+        return sorted(name.removeprefix(_PREFIX) for name, given in aliases.items() if _is_served(name, given))
 
     def loaded_target(self, machine: str) -> ServedTarget | None:
         """The champion of a machine if it is loaded: never waits."""
@@ -56,9 +56,9 @@ class Models:
 
     def target(self, machine: str) -> ServedTarget | None:
         """The champion of a machine, loaded if need be; None where there is none."""
-        found = self._targets.get(machine)
-        if found is not None:
-            return found
+        served = self._targets.get(machine)
+        if served is not None:
+            return served
         with self._loading:
             version = self._aliases.get(registered_name(machine), {}).get(CHAMPION)
             if machine not in self._targets and version is not None:
@@ -117,10 +117,10 @@ class Models:
 
     def champion(self, machine: str) -> ServedTarget:
         """The champion of a machine that must have one."""
-        found = self.target(machine)
-        if found is None:
+        served = self.target(machine)
+        if served is None:
             raise UnknownError(f"{machine} has no champion: {next_step(self.lake, machine)}")
-        return found
+        return served
 
     def check(self, observation: Observation) -> CheckedRun:
         """Say what is wrong with a measured run before it lands; the same run on the reference machine."""
@@ -196,14 +196,14 @@ def reference_run(target: ServedTarget, observation: Observation) -> CheckedRun:
         if wrong:
             raise BadInputError(f"reference.{wrong[0]}: differs: it must be the same run, elsewhere")
         return target.ask(given.model_copy(update={"uses_gpus": seen_as == target.machine}))
-    found = target.known_run(observation.app, observation.args, observation.ranks, observation.threads, seen_as=seen_as)
-    if found is None:
+    run = target.known_run(observation.app, observation.args, observation.ranks, observation.threads, seen_as=seen_as)
+    if run is None:
         raise BadInputError(
             f"{observation.app} {observation.args} ({observation.ranks} x {observation.threads}) is not known on "
             f"{target.references[seen_as]}, from whose runs the model of {target.machine} starts: give that run as "
             "reference, or land this one with 'perf-assets land'"
         )
-    return found
+    return run
 
 
 def next_step(lake: Lake, machine: str) -> str:

@@ -34,11 +34,11 @@ def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
     _, _, adapted = shown_of(machine)
     rows = next_runs(adapted, budget, nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY)))
     names = [field.name for field in fields(PlannedRun)]
-    found = []
+    plans = []
     for values in rows[names].itertuples(index=False, name=None):
         run: dict[str, Any] = dict(zip(names, values, strict=True))
-        found.append(PlannedRun(**{**run, "node_hours": _or_none(run["node_hours"])}))
-    return found
+        plans.append(PlannedRun(**{**run, "node_hours": _or_none(run["node_hours"])}))
+    return plans
 
 
 def _or_none(value: float) -> float | None:

@@ -36,34 +36,34 @@ class Predictor:
         """
         self._check_machines(runs, target)
         champion = self.models.target(target)
-        found: dict[int, Prediction] = {}
+        by_position: dict[int, Prediction] = {}
         own = [i for i, run in enumerate(runs) if champion is not None and champion.serves(run)]
         if champion is not None and own:
             asked = [champion.ask(runs[i]) for i in own]
-            found |= dict(zip(own, champion.predict(asked), strict=True))
-        others = [i for i in range(len(runs)) if i not in found]
+            by_position |= dict(zip(own, champion.predict(asked), strict=True))
+        others = [i for i in range(len(runs)) if i not in by_position]
         if others:
             asked_of_source = [runs[i] for i in others]
             source, why = self._source_for(asked_of_source, target, champion)
             architectures = {run.machine: _microarchitecture(self.lake, run.machine) for run in asked_of_source}
             answers = source.predict(asked_of_source, target, architectures, why)
-            found |= dict(zip(others, answers, strict=True))
-        return [found[i] for i in range(len(runs))]
+            by_position |= dict(zip(others, answers, strict=True))
+        return [by_position[i] for i in range(len(runs))]
 
     def predict_everywhere(self, runs: Sequence[Run]) -> tuple[list[Prediction], list[str]]:
         """Predict for every machine that has a model for these runs, and tell why others are left out."""
         sources = {run.machine for run in runs}
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         left_out = []
         for target in self.targets():
             if target not in sources:
                 try:
-                    found += self.predict(runs, target)
+                    predictions += self.predict(runs, target)
                 except UnknownError as error:
                     left_out.append(f"{target} is left out: {error}")
-        if not found:
+        if not predictions:
             raise UnknownError(left_out[0] if left_out else "no machine has a model yet: run 'perf-assets train'")
-        return found, left_out
+        return predictions, left_out
 
     def observe(self, observations: Sequence[Observation]) -> list[Noted]:
         """Hand in measured runs: all are checked before one lands."""

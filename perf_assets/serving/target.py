@@ -282,12 +282,14 @@ class ServedTarget:
 
     def _standing_warnings(self, seen_as: str) -> list[str]:
         view = self.adapted.views[seen_as]
-        found = []
+        warnings = []
         if view.severity is not None and view.severity > _HARD:
-            found.append(f"severity {view.severity:.2f}: {view.source} says little of {seen_as}, expect large errors")
+            warnings.append(
+                f"severity {view.severity:.2f}: {view.source} says little of {seen_as}, expect large errors"
+            )
         if not view.shots:
-            found.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
-        return found
+            warnings.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
+        return warnings
 
     def _answer(self, asked: CheckedRun, centre: float, lower: float, upper: float, count: int) -> Prediction:
         run = asked.run

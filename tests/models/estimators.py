@@ -23,7 +23,7 @@ from perf_assets.models.common.questions import Questions
 from perf_assets.models.source import stored
 from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.models.source.attention import AttentionSettings
-from perf_assets.models.source.methods import Workshop
+from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source.training import train_source
@@ -217,9 +217,9 @@ def save_components(folder: Path) -> dict[str, Floats]:
     answers: dict[str, Floats] = {}
     samples, few = _samples(), _vector_samples()
     attention = AttentionSettings(steps=5, members=1)
-    workshop = Workshop(0, attention=attention)
+    factory = MethodFactory(0, attention=attention)
     for kind, name in SOURCE_METHODS.items():
-        fitted: Any = workshop.fit(name, samples, "machine")
+        fitted: Any = factory.fit(name, samples, "machine")
         assert type(fitted).__name__ == kind
         stored.save_predictor(fitted, folder / "source" / name)
         answers[f"source {name}"] = fitted.predict(samples, samples.examples())

@@ -202,14 +202,16 @@ def kernel_times(kernels: pd.DataFrame, *, with_scaling: bool = False) -> pd.Dat
 def _half_shares(complete: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """Rows of the placement `half_share`, for those that some machine ran with half of its threads."""
     measured = scaling.pivot(index=["kernel", "problem_size"], columns="machine", values="seconds_per_rep")
-    found = complete.xs("share", level="placement")
-    found = found[found.index.isin(measured.index)].copy()
-    names = list(map(str, found.columns))
+    shares = complete.xs("share", level="placement")
+    shares = shares[shares.index.isin(measured.index)].copy()
+    names = list(map(str, shares.columns))
     with_device = {physical(name) for name in names if name.endswith(HOST)}
     for name in names:
         if name not in with_device and physical(name) in measured:
-            found[name] = measured[physical(name)].reindex(found.index).fillna(found[name])
-    return pd.concat({"half_share": found}, names=["placement"]).reorder_levels(["kernel", "problem_size", "placement"])
+            shares[name] = measured[physical(name)].reindex(shares.index).fillna(shares[name])
+    return pd.concat({"half_share": shares}, names=["placement"]).reorder_levels(
+        ["kernel", "problem_size", "placement"]
+    )
 
 
 def _settings(times: pd.DataFrame) -> list[str]:
@@ -231,11 +233,11 @@ def _specifications(specs: pd.DataFrame, machines: list[str]) -> pd.DataFrame | 
     sheets = specs.set_index("machine")
     if not {physical(machine) for machine in machines} <= set(sheets.index):
         return None
-    found = sheets.loc[[physical(machine) for machine in machines]].select_dtypes("number").astype(float)
-    found.index = pd.Index(machines, name="machine")
+    numbers = sheets.loc[[physical(machine) for machine in machines]].select_dtypes("number").astype(float)
+    numbers.index = pd.Index(machines, name="machine")
     on_host = [machine for machine in machines if machine.endswith(HOST)]
-    found.loc[on_host, found.columns.str.startswith("gpu_")] = 0.0
-    return found.fillna(0.0).reset_index()
+    numbers.loc[on_host, numbers.columns.str.startswith("gpu_")] = 0.0
+    return numbers.fillna(0.0).reset_index()
 
 
 def _paired_configurations(runs: pd.DataFrame) -> pd.MultiIndex:
@@ -306,8 +308,8 @@ def scaling_runs(rows: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
     """
     keys = rows[list(CONFIGURATION)].itertuples(index=False, name=None)
     named = rows.assign(configuration=[configuration_name(key) for key in keys])
-    found = named.merge(predictions, on=["machine", "configuration"])
-    ordered = found.sort_values(["machine", *PROBLEM, "nodes", "predicted_seconds", "configuration"])
+    predicted = named.merge(predictions, on=["machine", "configuration"])
+    ordered = predicted.sort_values(["machine", *PROBLEM, "nodes", "predicted_seconds", "configuration"])
     fastest = ordered.drop_duplicates(["machine", *PROBLEM, "nodes"])
     return fastest[["machine", *PROBLEM, "nodes", "seconds", "predicted_seconds", "upper_seconds"]].reset_index(
         drop=True

@@ -34,10 +34,10 @@ class _Runs:
 def fleet_vectors(runs: pd.DataFrame, tables: FleetTables) -> VectorSamples:
     """Align the rows of `VECTOR_QUERY`; a machine of which only the benchmark is known has no column."""
     paired = fleet_samples(tables)
-    found = _with_names(runs[runs["machine"].isin(paired.machines)], set(paired.configurations))
-    if len(found.machines) < 2:
+    named = _with_names(runs[runs["machine"].isin(paired.machines)], set(paired.configurations))
+    if len(named.machines) < 2:
         raise BadInputError("vectors need two machines that ran the same configurations: land more runs")
-    rows, names, machines = found.rows, found.names, found.machines
+    rows, names, machines = named.rows, named.names, named.machines
     row = rows["configuration"].map({name: i for i, name in enumerate(names)}).to_numpy().astype(np.intp)
     source = rows["machine"].map({name: i for i, name in enumerate(machines)}).to_numpy().astype(np.intp)
     log_seconds = np.full((len(names), len(machines)), np.nan)

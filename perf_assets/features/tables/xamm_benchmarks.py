@@ -125,7 +125,7 @@ def _is_label(table: pd.DataFrame, name: str) -> bool:
 
 
 def _kernels(tables: Mapping[object, pd.DataFrame]) -> tuple[tuple[str, ...], list[str]]:
-    found = {
+    columns = {
         str(machine): [
             str(name)
             for name in table.columns
@@ -133,18 +133,18 @@ def _kernels(tables: Mapping[object, pd.DataFrame]) -> tuple[tuple[str, ...], li
         ]
         for machine, table in tables.items()
     }
-    for machine, names in found.items():
+    for machine, names in columns.items():
         if not names:
             raise BadInputError(
                 f"{machine}: no column with kernel times; there are {listed(list(map(str, tables[machine])))}"
             )
-    everywhere = set.intersection(*map(set, found.values()))
+    everywhere = set.intersection(*map(set, columns.values()))
     if not everywhere:
         raise BadInputError(
-            f"{listed(list(found))} have no kernel in common: are these machines? Each table or sub-folder is one"
+            f"{listed(list(columns))} have no kernel in common: are these machines? Each table or sub-folder is one"
         )
-    shared = tuple(name for name in next(iter(found.values())) if name in everywhere)
-    others = len(set.union(*map(set, found.values())) - everywhere)
+    shared = tuple(name for name in next(iter(columns.values())) if name in everywhere)
+    others = len(set.union(*map(set, columns.values())) - everywhere)
     return shared, [f"{others} kernels are not on all machines and are left out"] if others else []
 
 

@@ -195,18 +195,18 @@ class AmmEncoder:
         """Machines x width, for all machines whose benchmark is there, seen in training or not."""
         rows = benchmark_results(samples, self.layout)
         embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
-        found = machine_models(embedded, self.options, self.fleet_max)
-        return np.stack([found[name] for name in samples.machines])
+        vectors = machine_models(embedded, self.options, self.fleet_max)
+        return np.stack([vectors[name] for name in samples.machines])
 
     def every_option(self, samples: PairedSamples) -> dict[str, Floats]:
         """Machines x width by option of Algorithm 1, of machines seen in training or not."""
         rows = benchmark_results(samples, self.layout)
         embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
-        found = {}
+        by_option = {}
         for options in ALL_OPTIONS:
             vectors = machine_models(embedded, options, self.largest[options.weighting])
-            found[options.name] = np.stack([vectors[name] for name in samples.machines])
-        return found
+            by_option[options.name] = np.stack([vectors[name] for name in samples.machines])
+        return by_option
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
@@ -274,7 +274,7 @@ def fit_encoder(
     encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)
     embedded = [encoder._embed(rows[m]) for m in machines]
     largest: dict[Weighting, float] = {
-        weighting: float(np.max([adjust(combine(found, weighting)) for found in embedded]))
+        weighting: float(np.max([adjust(combine(embedded_rows, weighting)) for embedded_rows in embedded]))
         for weighting in get_args(Weighting)
     }
     return replace(encoder, fleet_max=largest[options.weighting], largest=largest)

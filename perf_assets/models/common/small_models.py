@@ -216,12 +216,12 @@ def _boosted(inputs: Floats, target: Floats, seed: int, *, trees: int, depth: in
     centre = float(target.mean())
     model.set_params(base_score=0.0).fit(inputs.astype(np.float32), target - centre)
     stored = json.loads(bytes(model.get_booster().save_raw("json")))
-    found = []
+    boosted_trees = []
     for tree in stored["learner"]["gradient_booster"]["model"]["trees"]:
         left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
         split = np.array(tree["split_conditions"], np.float32)
-        found.append((np.array(tree["split_indices"]), split, left, right, np.where(left < 0, split, 0)))
-    return _forest(found, centre)
+        boosted_trees.append((np.array(tree["split_indices"]), split, left, right, np.where(left < 0, split, 0)))
+    return _forest(boosted_trees, centre)
 
 
 FIT_SMALL: dict[str, Callable[[Floats, Floats, int], SmallModel]] = {

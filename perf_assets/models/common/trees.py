@@ -58,14 +58,14 @@ class TreeEnsemble:
     def predict(self, features: Floats) -> Floats:
         """One number per row, or one for each output; features are compared in single precision, as in training."""
         rows = features.astype(np.float32)
-        found = np.stack([self._leaf_values(rows, root) for root in self.roots])
+        by_tree = np.stack([self._leaf_values(rows, root) for root in self.roots])
         if self.combine == "mean":
-            return np.asarray(np.average(found, axis=0, weights=self.weights))
-        order = np.argsort(found, axis=0)
+            return np.asarray(np.average(by_tree, axis=0, weights=self.weights))
+        order = np.argsort(by_tree, axis=0)
         reached = np.cumsum(self.weights[order], axis=0)
         middle = (reached >= 0.5 * reached[-1]).argmax(axis=0)
-        columns = np.arange(found.shape[1])
-        return np.asarray(found[order[middle, columns], columns])
+        columns = np.arange(by_tree.shape[1])
+        return np.asarray(by_tree[order[middle, columns], columns])
 
     def save(self, path: Path) -> None:
         """Store without pickle."""

@@ -83,6 +83,6 @@ def _errors(samples: PairedSamples, fold: Fold, encoder: AmmEncoder, seed: int) 
     for options in ALL_OPTIONS:
         parts: dict[str, FeaturePart] = {"counters": counters, "published_amm": DescribedAmm(options)}
         model = DescribedTrees.fit(train, parts, "xgboost", seed, _EXAMPLES)
-        found = model.predict(seen, test) - samples.log_relative_time(test)
-        errors.append(float(np.sqrt(np.mean(found**2))))
+        log_errors = model.predict(seen, test) - samples.log_relative_time(test)
+        errors.append(float(np.sqrt(np.mean(log_errors**2))))
     return np.array(errors)

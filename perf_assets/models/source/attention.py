@@ -108,16 +108,18 @@ class BenchmarkAttention:
             rows, of_example = np.unique(examples.row[chosen], return_inverse=True)
             runs = self._tensor(samples.counters[source : source + 1, rows])
             with torch.no_grad():
-                found = [net(runs, *(part[source : source + 1] for part in context))[0].numpy() for net in self._nets]
-            predicted[:, chosen] = np.stack(found)[:, of_example, examples.target[chosen]]
+                by_member = [
+                    net(runs, *(part[source : source + 1] for part in context))[0].numpy() for net in self._nets
+                ]
+            predicted[:, chosen] = np.stack(by_member)[:, of_example, examples.target[chosen]]
         return predicted
 
     def weights(self, samples: PairedSamples, machine: int) -> Floats:
         """Configurations x benchmark rows: how much a run, measured on `machine`, behaves like each of them."""
         runs, benchmark = self._tensor(samples.counters[machine : machine + 1]), self._context(samples)[0]
         with torch.no_grad():
-            found = [net.weights(runs, benchmark[machine : machine + 1])[0].numpy() for net in self._nets]
-        return np.asarray(np.mean(found, axis=0), float)
+            by_member = [net.weights(runs, benchmark[machine : machine + 1])[0].numpy() for net in self._nets]
+        return np.asarray(np.mean(by_member, axis=0), float)
 
     def behaves_like(self, samples: PairedSamples, machine: int) -> tuple[list[str], Floats]:
         """Benchmark applications, and configurations x share of attention that each of them gets."""
@@ -179,9 +181,9 @@ class BenchmarkAttention:
             rows = generator.choice(len(chance), self.settings.rows_a_step, p=chance)
             optimiser.zero_grad()
             shown = self._shown(runs.shape[2])
-            found = net(runs[:, rows] * shown, context[0] * shown, *context[1:])
+            predicted = net(runs[:, rows] * shown, context[0] * shown, *context[1:])
             known = is_known[:, rows]
-            loss = nn.functional.huber_loss(found[known], wanted[:, rows][known], delta=self.settings.huber)
+            loss = nn.functional.huber_loss(predicted[known], wanted[:, rows][known], delta=self.settings.huber)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()

@@ -79,8 +79,8 @@ class BilinearModel:
             rows = np.unique(examples.row[examples.source == source])
             effects[source, rows] = self._functions(samples.counters[source, rows]) @ self._effect
         pairs = self._vectors(samples)[examples.source, examples.target]
-        found: Floats = np.sum(effects[examples.source, examples.row] * pairs, axis=1)
-        return found + np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
+        log_ratios: Floats = np.sum(effects[examples.source, examples.row] * pairs, axis=1)
+        return log_ratios + np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
 
     def toward(self, samples: PairedSamples, source: int, targets: Sequence[int]) -> RadialSums:
         """The log relative times from one source to some targets, made ready for many runs."""

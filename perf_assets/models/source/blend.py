@@ -32,8 +32,8 @@ class Blend:
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
-        found = [w * self.components[name].predict(samples, examples) for name, w in self.weights.items() if w > 0]
-        return np.asarray(np.sum(found, axis=0) - self.caution * distance(samples, examples))
+        weighted = [w * self.components[name].predict(samples, examples) for name, w in self.weights.items() if w > 0]
+        return np.asarray(np.sum(weighted, axis=0) - self.caution * distance(samples, examples))
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def held_out_fold(samples: PairedSamples, fold: Fold, names: Sequence[str], fit:
     """Predictions of all components for some of what a fold holds out."""
     test = fold.some_of_test()
     predicted = fold_predictions(samples, fold, names, fit, test)
-    found = np.stack([predicted[name] for name in names])
-    return HeldOutFold(found, samples.log_relative_time(test), distance(samples, test))
+    by_component = np.stack([predicted[name] for name in names])
+    return HeldOutFold(by_component, samples.log_relative_time(test), distance(samples, test))
 
 
 def held_out_folds(
@@ -112,7 +112,7 @@ def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:
     if not held_out:
         return np.full(count, 1 / count)
     residuals = [fold.found - fold.true for fold in held_out]
-    squares = np.stack([found @ found.T / found.shape[1] for found in residuals])
+    squares = np.stack([residual @ residual.T / residual.shape[1] for residual in residuals])
     grid = weight_grid(count)
     errors = np.sqrt(np.maximum(np.einsum("gi,fij,gj->gf", grid, squares, grid), 0.0)).mean(axis=1)
     return np.asarray(grid[most_even(grid, errors)])

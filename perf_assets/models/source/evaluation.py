@@ -10,7 +10,7 @@ from perf_assets.features.fleet.samples import uses_device
 from perf_assets.features.folds import PROTOCOLS, Fold
 from perf_assets.features.samples import Examples, Floats, PairedSamples
 from perf_assets.models.source.blend import fold_predictions
-from perf_assets.models.source.methods import Workshop, check_method
+from perf_assets.models.source.methods import MethodFactory, check_method
 
 Progress = Callable[[str], None]
 _Scores = dict[str, float]
@@ -39,10 +39,10 @@ def _run_protocol(
     folds = list(PROTOCOLS[protocol](samples))
     scores: dict[str, list[list[_Scores]]] = {name: [] for name in methods}
     for seed in range(seeds):
-        workshop = Workshop(seed)
+        factory = MethodFactory(seed)
         of_seed: dict[str, list[_Scores]] = {name: [] for name in methods}
         for fold in folds:
-            fit = partial(workshop.fit, unseen=fold.unseen)
+            fit = partial(factory.fit, unseen=fold.unseen)
             for name, predicted in fold_predictions(samples, fold, methods, fit).items():
                 of_seed[name].append(mean_over_pairs(samples, fold.test, predicted))
             shown = ", ".join(f"{name} {of_seed[name][-1]['mape_ratio']:.1%}" for name in methods)

@@ -19,7 +19,7 @@ from perf_assets.infra.resume import Kept, NothingKept, Rows, resumed
 from perf_assets.models.common.regressors import DOWNSTREAM
 from perf_assets.models.source.blend import fold_predictions
 from perf_assets.models.source.evaluation import scenario_scores
-from perf_assets.models.source.methods import Workshop, possible
+from perf_assets.models.source.methods import MethodFactory, possible
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, OTHER_EMBEDDINGS, fit_embedding
 
 Progress = Callable[[str], None]
@@ -71,7 +71,7 @@ _STEPS = 500
 
 @dataclass(frozen=True)
 class _ExperimentTask:
-    """Folds to be done by one process, with one workshop."""
+    """Folds to be done by one process, with one factory."""
 
     protocol: str
     seed: int
@@ -106,11 +106,11 @@ def run_experiments(
     rows: list[pd.DataFrame] = []
     planned = list(_plan(samples, seeds, experiments))
     for done, (work, scores) in enumerate(resumed(_do, samples, planned, kept or NothingKept()), 1):
-        found = pd.DataFrame(scores)
-        rows.append(found)
-        whole = found[found["scenario"] == "all"].groupby("method", sort=False)["mape_ratio"].mean()
+        of_task = pd.DataFrame(scores)
+        rows.append(of_task)
+        whole = of_task[of_task["scenario"] == "all"].groupby("method", sort=False)["mape_ratio"].mean()
         shown = ", ".join(f"{name} {value:.0%}" for name, value in whole.items())
-        held_out = ", ".join(dict.fromkeys(found["held_out"]))
+        held_out = ", ".join(dict.fromkeys(of_task["held_out"]))
         progress(f"{done} of {len(planned)}: {work.protocol} without {held_out}, seed {work.seed}: MAPE {shown}")
     return _by_experiment(pd.concat(rows), experiments)
 
@@ -123,9 +123,9 @@ def embedding_pictures(
 ) -> pd.DataFrame:
     """t-SNE pictures of all embeddings of all runs: columns of `eval_xamm__embeddings` without `is_simulated`."""
     rows = []
-    for (kind, _), found in side_by_side(_picture, samples, [(kind, seed) for kind in kinds]):
-        rows.append(found)
-        progress(f"{len(rows)} of {len(kinds)}: {len(found)} runs placed by their {kind} embedding")
+    for (kind, _), points in side_by_side(_picture, samples, [(kind, seed) for kind in kinds]):
+        rows.append(points)
+        progress(f"{len(rows)} of {len(kinds)}: {len(points)} runs placed by their {kind} embedding")
     return pd.concat(rows).sort_values(["embedding", "machine", "configuration"], ignore_index=True)
 
 
@@ -150,19 +150,19 @@ def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Itera
 
 def _do(samples: PairedSamples, work: _ExperimentTask) -> Rows:
     """A row per fold, method and scenario."""
-    workshop = Workshop(work.seed)
+    factory = MethodFactory(work.seed)
     folds = list(PROTOCOLS[work.protocol](samples))
     return [
         {**row, "protocol": work.protocol, "seed": work.seed}
         for fold in work.folds
-        for row in _score(samples, folds[fold], work.methods, workshop)
+        for row in _score(samples, folds[fold], work.methods, factory)
     ]
 
 
 def _score(
-    samples: PairedSamples, fold: Fold, methods: Sequence[str], workshop: Workshop
+    samples: PairedSamples, fold: Fold, methods: Sequence[str], factory: MethodFactory
 ) -> Iterator[dict[str, str | float | int]]:
-    answers = fold_predictions(samples, fold, methods, partial(workshop.fit, unseen=fold.unseen))
+    answers = fold_predictions(samples, fold, methods, partial(factory.fit, unseen=fold.unseen))
     for name, predicted in answers.items():
         for score in scenario_scores(samples, fold.test, predicted):
             yield {"method": name, "held_out": fold.held_out, **score}
@@ -179,9 +179,9 @@ def _by_experiment(scores: pd.DataFrame, experiments: Experiments) -> pd.DataFra
         ],
         columns=["protocol", "experiment", "number", "method"],
     )
-    found = places.merge(scores, on=["protocol", "method"])
+    placed = places.merge(scores, on=["protocol", "method"])
     order = ["experiment", "protocol", "number", "held_out", "scenario", "seed"]
-    return found.sort_values(order, ignore_index=True).drop(columns="number")
+    return placed.sort_values(order, ignore_index=True).drop(columns="number")
 
 
 def _picture(samples: PairedSamples, kind_and_seed: tuple[str, int]) -> pd.DataFrame:

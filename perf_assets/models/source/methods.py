@@ -48,7 +48,7 @@ _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "bench
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 
 
-class Workshop:
+class MethodFactory:
     """Fits methods, and each thing only once: methods share parts, and folds of folds share training data."""
 
     def __init__(

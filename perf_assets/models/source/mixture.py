@@ -156,10 +156,10 @@ class MachineMixture:
         inputs = np.column_stack([known - mean[:, None], np.full(len(rows), _LEVEL)])
         importance = _each_application_equal(samples, rows)
         gram = (inputs * importance[:, None]).T @ inputs + self._penalty * np.eye(inputs.shape[1])
-        found = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
+        coefficients = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
         # Weights act on deviations from the mean machine, so what they lack to 1 is spread over all.
-        mixture = found[:-1] + (1 - found[:-1].sum()) / len(names)
-        return np.asarray(mixture), float(_LEVEL * found[-1])
+        mixture = coefficients[:-1] + (1 - coefficients[:-1].sum()) / len(names)
+        return np.asarray(mixture), float(_LEVEL * coefficients[-1])
 
 
 def _each_application_equal(samples: PairedSamples, rows: Indices) -> Floats:

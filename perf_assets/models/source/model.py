@@ -167,18 +167,18 @@ class SourceModel:
         unseen: list[Unseen] = ["machine"] if is_new else ["application"]
         if is_new and app not in self.machines.applications:
             unseen.append("application")
-        found = [(errors[what], what) for what in unseen if what in errors]
-        return max(found or [(error, what) for what, error in errors.items()], default=(np.nan, ""))
+        candidates = [(errors[what], what) for what in unseen if what in errors]
+        return max(candidates or [(error, what) for what, error in errors.items()], default=(np.nan, ""))
 
     def _with_amm(self, questions: Questions) -> Floats:
         assert self.with_amm is not None
         samples, examples = with_questions(self.machines.samples, questions)
         is_new = np.array([target not in self.machines.trained for target in questions.targets])
-        found = np.empty(len(examples))
+        log_ratios = np.empty(len(examples))
         for unseen, chosen in (("application", ~is_new), ("machine", is_new)):
             if chosen.any():
-                found[chosen] = self.with_amm[unseen].predict(samples, examples.where(chosen))  # type: ignore[index]
-        return found
+                log_ratios[chosen] = self.with_amm[unseen].predict(samples, examples.where(chosen))  # type: ignore[index]
+        return log_ratios
 
     def _without_amm(self, questions: Questions) -> Floats:
         """Counters alone: which machines they are does not matter, so any stands for one that is not known."""

@@ -78,8 +78,8 @@ class PairMedian:
         place = {name: position for position, name in enumerate(self._machines)}
         here = np.array([place.get(name, -1) for name in samples.machines])
         padded = np.pad(self._medians, (0, 1), constant_values=np.nan)
-        found = padded[here[examples.source], here[examples.target]]
-        return np.where(np.isnan(found), BenchmarkMean().predict(samples, examples), found)
+        medians = padded[here[examples.source], here[examples.target]]
+        return np.where(np.isnan(medians), BenchmarkMean().predict(samples, examples), medians)
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""

@@ -17,7 +17,7 @@ from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.amm.tabnet import TabNetEmbedding
 from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, held_out_fold, log_error
-from perf_assets.models.source.methods import Workshop, best_components
+from perf_assets.models.source.methods import MethodFactory, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.settings import SourceSettings
@@ -71,10 +71,10 @@ def train_source(
     if not len(samples.examples()):
         raise BadInputError("source models need two machines with RAJAPerf that ran the same configuration: land more")
     start = time.monotonic()
-    workshop = Workshop(settings.seed, described.options, attention_of(settings))
+    factory = MethodFactory(settings.seed, described.options, attention_of(settings))
     without_each = described.amms_without
-    tried = {unseen: _held_out(samples, unseen, workshop, without_each, settings, progress) for unseen in _UNSEEN}
-    scores = pd.concat([_scores(unseen, *found) for unseen, found in tried.items()], ignore_index=True)
+    tried = {unseen: _held_out(samples, unseen, factory, without_each, settings, progress) for unseen in _UNSEEN}
+    scores = pd.concat([_scores(unseen, *held_out) for unseen, held_out in tried.items()], ignore_index=True)
     without = _best_of(scores, settings.without_amm)
     published = _best_of(scores, settings.with_amm)
     selected = time.monotonic()
@@ -85,11 +85,11 @@ def train_source(
         kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
         weights, errors = blend_or_step_aside(kept, components)
         chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
-        blends[unseen] = Blend({name: workshop.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
+        blends[unseen] = Blend({name: factory.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
         scores = pd.concat([scores, pd.DataFrame([_score(unseen, BLEND, errors)])], ignore_index=True)
     model = SourceModel(
         machines=Machines.of(samples),
-        without_amm=workshop.fit(without, samples, "application"),  # type: ignore[arg-type]
+        without_amm=factory.fit(without, samples, "application"),  # type: ignore[arg-type]
         with_amm=blends,
         errors={kind: _log_errors(scores, method) for kind, method in (("with", BLEND), ("without", without))},
         encoder_version=described.version,
@@ -149,7 +149,7 @@ def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, float]:
 def _held_out(
     samples: PairedSamples,
     unseen: Unseen,
-    workshop: Workshop,
+    factory: MethodFactory,
     amms_without: Mapping[str, Amms],
     settings: SourceSettings,
     progress: Callable[[str], None],
@@ -172,18 +172,18 @@ def _held_out(
             position=position,
             unseen=unseen,
             names=tuple(names),
-            seed=workshop.seed,
-            amm_options=workshop.amm_options,
-            attention=workshop.attention,
+            seed=factory.seed,
+            amm_options=factory.amm_options,
+            attention=factory.attention,
             amms=amms_without.get(fold.held_out) if unseen == "machine" else None,
         )
         for position, fold in enumerate(folds)
     ]
-    found: dict[int, HeldOutFold] = {}
+    by_position: dict[int, HeldOutFold] = {}
     for piece, held_out in side_by_side(_predict_fold, samples, pieces):
-        found[piece.position] = held_out
-        progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(found)} of {len(folds)}")
-    return names, [found[position] for position in range(len(folds))]
+        by_position[piece.position] = held_out
+        progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(by_position)} of {len(folds)}")
+    return names, [by_position[position] for position in range(len(folds))]
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,8 @@ def _predict_fold(samples: PairedSamples, piece: _FoldTask) -> HeldOutFold:
     if piece.amms is not None:
         samples = replace(samples, amms=piece.amms)
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
-    workshop = Workshop(piece.seed, piece.amm_options, piece.attention)
-    return held_out_fold(samples, fold, piece.names, partial(workshop.fit, unseen=fold.unseen))
+    factory = MethodFactory(piece.seed, piece.amm_options, piece.attention)
+    return held_out_fold(samples, fold, piece.names, partial(factory.fit, unseen=fold.unseen))
 
 
 def _only(fold: HeldOutFold, positions: Sequence[int]) -> HeldOutFold:

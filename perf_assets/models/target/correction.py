@@ -161,15 +161,15 @@ class PairedModel:
         """
         means = self._means(runs, base, prior)
         variances = np.stack([process.variance(runs) + process.noise**2 for process in self.processes])
-        found = self.shares @ means
-        between = (means - found) ** 2
-        return np.asarray(found), np.asarray(np.sqrt(self.shares @ (variances + between)))
+        mean = self.shares @ means
+        between = (means - mean) ** 2
+        return np.asarray(mean), np.asarray(np.sqrt(self.shares @ (variances + between)))
 
     def covariance(self, samples: PairedSamples, rows: Indices, others: Indices) -> Floats:
         """Rows x others: covariance of what is not known of their log seconds, without noise of a run."""
         runs, further = self._inputs(samples, rows), self._inputs(samples, others)
-        found = [process.covariance(runs, further) for process in self.processes]
-        return np.asarray(np.tensordot(self.shares, np.stack(found), 1))
+        by_process = [process.covariance(runs, further) for process in self.processes]
+        return np.asarray(np.tensordot(self.shares, np.stack(by_process), 1))
 
     def held_out(self, samples: PairedSamples, shots: Indices, *, alone: bool = False) -> tuple[Floats, Floats]:
         """Expected log seconds and standard deviation of each of the model's own shots, given all others.
@@ -178,9 +178,12 @@ class PairedModel:
         """
         asked = as_run_on_source_only(samples, self.source, shots) if alone else samples
         runs, prior = self._inputs(asked, shots), self._prior(asked, shots)
-        found = [process.without_each(runs) for process in self.processes]
+        by_process = [process.without_each(runs) for process in self.processes]
         before = samples.log_seconds[self.source, shots] + np.outer(self.has_prior, prior)
-        means, spreads = before + np.stack([mean for mean, _ in found]), np.stack([spread for _, spread in found])
+        means, spreads = (
+            before + np.stack([mean for mean, _ in by_process]),
+            np.stack([spread for _, spread in by_process]),
+        )
         mean = self.shares @ means
         return mean, np.asarray(np.sqrt(self.shares @ (spreads**2 + (means - mean) ** 2)))
 

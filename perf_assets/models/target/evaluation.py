@@ -82,9 +82,9 @@ def _evaluate_order(
     test, rows = order[most:], []
     for count in shot_counts:
         for method in methods:
-            found = predict_shots(method, samples, source, target, order[:count], test, prior, expected)
-            if found is not None:
-                score = score_runs(samples.log_seconds[target, test], *found)
+            predicted_shots = predict_shots(method, samples, source, target, order[:count], test, prior, expected)
+            if predicted_shots is not None:
+                score = score_runs(samples.log_seconds[target, test], *predicted_shots)
                 where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
                 rows.append({**where, "shots": count, "seed": seed, "method": method, **score})
     return rows
@@ -126,8 +126,8 @@ def predict_shots(
 def score_runs(true: Floats, predicted: Floats, spread: Floats | None) -> Row:
     """`mape`, `log_rmse`, and `coverage_90` where a spread is given; of log seconds."""
     # A baseline may extrapolate to e^500 seconds; its error is then as good as infinite, and stays a number.
-    found = np.clip(predicted, true - 20, true + 20)
-    score: Row = {"mape": mape(np.exp(true), np.exp(found)), "log_rmse": log_rmse(np.exp(true), np.exp(found))}
+    clipped = np.clip(predicted, true - 20, true + 20)
+    score: Row = {"mape": mape(np.exp(true), np.exp(clipped)), "log_rmse": log_rmse(np.exp(true), np.exp(clipped))}
     if spread is not None:
         score["coverage_90"] = float(np.mean(np.abs(predicted - true) <= NINETY_PERCENT * spread))
     return score

@@ -69,7 +69,7 @@ def matrix(samples: PairedSamples, todo: Sequence[Pair]) -> Iterator[tuple[Pair,
     """
     targets = list(dict.fromkeys(pair.target for pair in todo))
     asked = [(target, tuple(pair.source for pair in todo if pair.target == target)) for target in targets]
-    priors = {target: found for (target, _), found in side_by_side(_priors_of, samples, asked)}
+    priors = {target: by_source for (target, _), by_source in side_by_side(_priors_of, samples, asked)}
     pieces = [(pair, priors[pair.target][pair.source]) for pair in todo]
     yield from ((pair, rows) for (pair, _), rows in side_by_side(_score_pair, samples, pieces))
 
@@ -84,9 +84,9 @@ def _priors_of(samples: PairedSamples, asked: tuple[str, tuple[str, ...]]) -> di
 def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> pd.DataFrame:
     pair, prior = pair_and_prior
     source, target = samples.machines.index(pair.source), samples.machines.index(pair.target)
-    found = _frame(_scores(samples, source, target, pair.seeds, prior, pair.shots))
+    scores = _frame(_scores(samples, source, target, pair.seeds, prior, pair.shots))
     hard = pair_severity(samples, source, target, shuffled_runs(samples, source, target, 0))
-    return found.assign(severity_ratio=np.nan if hard is None else hard)
+    return scores.assign(severity_ratio=np.nan if hard is None else hard)
 
 
 def _scores(

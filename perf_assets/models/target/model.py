@@ -65,8 +65,8 @@ class AdaptedTarget:
             if wrong:
                 raise BadInputError(f"the model of {name} starts from runs on {view.source}, not on {wrong[0]}")
             quick = self._quick[name]
-            found = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
-            mean[chosen], width[chosen] = np.hstack(found)
+            blocks = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
+            mean[chosen], width[chosen] = np.hstack(blocks)
         return Predicted(mean, mean - width, mean + width, self._reasons(questions.counters))
 
     @cached_property
@@ -206,7 +206,7 @@ def _load_shots_only(path: Path) -> ShotsOnly | None:
 def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:
     """Application runs that were no shots: measured and predicted seconds, and the upper end of the 90% interval."""
     samples = adapted.samples
-    found = []
+    of_views = []
     for view in adapted.views.values():
         source, target = view.model.source, view.model.target
         names = np.array(samples.configurations)
@@ -214,7 +214,7 @@ def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:
         rows = np.flatnonzero(ran & ~np.isin(names, view.model.shots))
         if len(rows):
             mean, width = view.distribution(samples, rows)
-            found.append(
+            of_views.append(
                 pd.DataFrame(
                     {
                         "machine": adapted.machine,
@@ -226,4 +226,4 @@ def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:
                 )
             )
     columns = ["machine", "configuration", "seconds", "predicted_seconds", "upper_seconds"]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
+    return pd.concat(of_views, ignore_index=True) if of_views else pd.DataFrame(columns=columns)

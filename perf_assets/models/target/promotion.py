@@ -148,8 +148,8 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     rows = np.array([row_of[configuration] for configuration in view.held_out], np.intp)
     true = new.samples.log_seconds[target, rows]
     own, alone = (
-        np.clip(np.array(list(found.values()), float) - true, -CLIP, CLIP)
-        for found in (view.held_out, view.held_out_alone)
+        np.clip(np.array(list(predicted.values()), float) - true, -CLIP, CLIP)
+        for predicted in (view.held_out, view.held_out_alone)
     )
     if champion is None or seen_as not in champion.views:
         return HeldOutErrors(own, alone, np.full(len(rows), np.nan))
@@ -167,7 +167,7 @@ def _answers(
 
     NaN where they did not run there, or the model was made of other features.
     """
-    found = np.full((3, len(rows)), np.nan)
+    bounds = np.full((3, len(rows)), np.nan)
     if view.source in samples.machines and len(rows):
         source = samples.machines.index(view.source)
         ran = np.isfinite(samples.log_seconds[source, rows])
@@ -181,10 +181,10 @@ def _answers(
             samples.log_seconds[source, asked],
         )
         if samples.counter_names != model.samples.counter_names:
-            return zip(*found.tolist(), strict=True)
+            return zip(*bounds.tolist(), strict=True)
         if len(asked):
-            found[:, ran] = model.predict(questions).bounds
-    return zip(*found.tolist(), strict=True)
+            bounds[:, ran] = model.predict(questions).bounds
+    return zip(*bounds.tolist(), strict=True)
 
 
 def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indices:

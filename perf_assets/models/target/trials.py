@@ -75,7 +75,7 @@ def play_trials(
     """
     hidden = samples.hide_machine(target)
     nearest = _nearest(hidden, target)
-    found = []
+    trials = []
     for playing in hidden.training_machines:
         visible = _without_near_relatives(hidden, int(playing), nearest)
         other = _as_unlike(visible, source, target, int(playing))
@@ -88,7 +88,7 @@ def play_trials(
         asked = Examples(np.full(len(rows), other), np.full(len(rows), playing), rows)
         alone = as_run_on_source_only(hidden, other, rows)
         fitted = [fit(name, before) for name in names]
-        found.append(
+        trials.append(
             Trial(
                 other,
                 int(playing),
@@ -98,7 +98,7 @@ def play_trials(
                 np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
             )
         )
-    return found
+    return trials
 
 
 def blend_weights(trials: Sequence[Trial], count: int) -> Floats:

@@ -125,10 +125,10 @@ def adapt_view(
     if len(shots) >= _ENOUGH_FOR_INTERVAL or chosen != PAIRED:
         alone_here = model.held_out(samples, shots, alone=True)[0] if chosen == PAIRED else held_out[chosen]
         widening = 1.0 if hard is None else hard
-        narrow, wide = (cross_conformal(found, true, widening) for found in (held_out[chosen], alone_here))
+        narrow, wide = (cross_conformal(predicted, true, widening) for predicted in (held_out[chosen], alone_here))
         intervals = narrow, wide
     held_out |= {name: every.only(name).held_out(samples, shots)[0] for name in dict.fromkeys(every.candidates)}
-    scores = tuple(_score(method, found, true) for method, found in held_out.items())
+    scores = tuple(_score(method, predicted, true) for method, predicted in held_out.items())
     alone = ShotsOnly.fit(chosen, samples, source, target, shots) if chosen in SHOTS_ONLY else None
     baseline = min(SHOTS_ONLY, key=lambda method: float(np.mean((held_out[method] - true) ** 2)))
     names = [samples.configurations[row] for row in shots]
@@ -164,16 +164,16 @@ def _shots_only_held_out(
     method: str, samples: PairedSamples, source: int, target: int, shots: Indices, seed: int
 ) -> Floats:
     """Log seconds of the shots, each predicted by a model of some of the others alone."""
-    found = np.empty(len(shots))
+    predicted = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), _FOLDS, seed):
         model = ShotsOnly.fit(method, samples, source, target, shots[inside])
-        found[outside] = model.predict(samples.counters[source, shots[outside]])
-    return found
+        predicted[outside] = model.predict(samples.counters[source, shots[outside]])
+    return predicted
 
 
 def _or_shots_only(held_out: Mapping[str, Floats], true: Floats) -> str:
     """A model of the shots alone where it is better by more than a standard error; it has much more to learn."""
-    squares = {method: (found - true) ** 2 for method, found in held_out.items()}
+    squares = {method: (predicted - true) ** 2 for method, predicted in held_out.items()}
     best = min(SHOTS_ONLY, key=lambda method: float(squares[method].mean()))
     gain = squares[PAIRED] - squares[best]
     return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(true)) else PAIRED

@@ -127,10 +127,10 @@ class AdaptedTransfer:
     @cached_property
     def levels(self) -> dict[str, set[str]]:
         """Levels that it knows, by column of words."""
-        found: dict[str, set[str]] = {}
+        levels: dict[str, set[str]] = {}
         for name, column in self.model.level_columns.items():
-            found.setdefault(column, set()).add(name.removeprefix(f"{column}="))
-        return found
+            levels.setdefault(column, set()).add(name.removeprefix(f"{column}="))
+        return levels
 
     def predict(self, table: pd.DataFrame) -> Predicted:
         """Predict the rows of a table with columns as they were landed, in the units of the model: see `is_log`.
@@ -165,14 +165,14 @@ class AdaptedTransfer:
         """For each row, what to know about the answer: columns that it lacks, levels that were never seen."""
         absent = [column for column in self.columns if column not in table.columns]
         general = [f"columns missing: {listed(absent)}, taken as unknown"] if absent else []
-        found = [general] * len(table)
+        by_row = [general] * len(table)
         for column, levels in self.levels.items():
             if column in table.columns:
                 for row, value in enumerate(table[column].tolist()):
                     if not _is_missing(value) and str(value) not in levels:
                         said = f"{column} {str(value)[:40]!r} was never seen: unlike all of {listed(sorted(levels))}"
-                        found[row] = [*found[row], said]
-        return ["; ".join(notes) for notes in found]
+                        by_row[row] = [*by_row[row], said]
+        return ["; ".join(notes) for notes in by_row]
 
     def save(self, folder: Path) -> None:
         """Write into a folder, without pickle."""
@@ -290,10 +290,10 @@ class _Scored:
         process = model.process
         held_out = {PRODUCT: process.held_out}
         weights = {}
-        for kind, found in process.held_out_by_kind.items():
+        for kind, of_kind in process.held_out_by_kind.items():
             is_aligned = kind == SOURCE_FUNCTIONS and model.features.aligned is not None
             name = f"{PRODUCT}_{'alignment' if is_aligned else kind}"
-            held_out[name], weights[name] = found, process.shares[kind]
+            held_out[name], weights[name] = of_kind, process.shares[kind]
         for name, fit in target_baselines(table).items():
             if name != TARGET_CHOICE:
                 held_out[name] = held_out_shots(_Baseline(name, fit), shots, seed)
@@ -316,12 +316,12 @@ class _Scored:
 
     def scores(self, *, is_log: bool) -> tuple[MethodScore, ...]:
         """All methods, best first."""
-        found = []
+        scored = []
         for name, predicted in self.held_out.items():
             relative = relative_errors(predicted - self.true, self.true, is_log=is_log)
             rmse = float(np.sqrt(self._error(name)))
-            found.append(MethodScore(name, float(np.mean(np.abs(relative))), rmse, self.weights.get(name)))
-        return tuple(sorted(found, key=lambda score: score.log_rmse))
+            scored.append(MethodScore(name, float(np.mean(np.abs(relative))), rmse, self.weights.get(name)))
+        return tuple(sorted(scored, key=lambda score: score.log_rmse))
 
     def by_name(self, names: Sequence[str], method: str) -> dict[str, float]:
         """What a method says, by the name of the row."""

@@ -91,8 +91,8 @@ class Alignment:
 
     def output(self, hidden: Floats) -> Floats:
         """Target, from the source model's last hidden layers."""
-        found = self.gain * self.source.from_hidden(hidden) + self.offset
-        return self.source.centre + self.source.spread * found
+        predicted = self.gain * self.source.from_hidden(hidden) + self.offset
+        return self.source.centre + self.source.spread * predicted
 
     def predict(self, counters: Floats) -> Floats:
         """Target of rows of target counters as measured."""
@@ -146,8 +146,8 @@ class Aligned:
 
     def predict(self, counters: Floats) -> Floats:
         """Target of rows of target counters as measured."""
-        found = [weight * part.predict(counters) for weight, part in zip(self.weights, self.parts, strict=True)]
-        return np.asarray(np.sum(found, axis=0))
+        weighted = [weight * part.predict(counters) for weight, part in zip(self.weights, self.parts, strict=True)]
+        return np.asarray(np.sum(weighted, axis=0))
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array; a source model that several parts go through is described once."""
@@ -195,7 +195,7 @@ def choose_freedom(source: SourceNet, inputs: _Inputs, wanted: Floats) -> tuple[
     """The freedom under which the shots are most likely, for the model linearised at the start; and how likely."""
     first, gradient = source.with_gradient(inputs.started)
     residual = wanted - first
-    found = []
+    tried = []
     for weight in _WEIGHT_SCALES:
         for gain in _GAIN_SCALES:
             kernel = _kernel(inputs, first, gradient, 1.0, AlignmentFreedom(weight, gain, _OFFSET_SCALE, 1.0))
@@ -204,8 +204,8 @@ def choose_freedom(source: SourceNet, inputs: _Inputs, wanted: Floats) -> tuple[
             for noise in _NOISES:
                 spectrum = np.maximum(values, 0) + noise
                 evidence = -0.5 * float(np.sum(projected / spectrum + np.log(spectrum)))
-                found.append((evidence, AlignmentFreedom(weight, gain, _OFFSET_SCALE, float(np.sqrt(noise)))))
-    evidence, freedom = max(found, key=lambda one: one[0])
+                tried.append((evidence, AlignmentFreedom(weight, gain, _OFFSET_SCALE, float(np.sqrt(noise)))))
+    evidence, freedom = max(tried, key=lambda one: one[0])
     return freedom, evidence - len(wanted) * float(np.log(source.spread))
 
 
@@ -230,13 +230,13 @@ def _gauss_newton(
         step, is_better = 1.0, False
         while step > 0.05 and not is_better:
             tried = _between(state, proposed, step)
-            found, tried_output, tried_gradient = _objective(source, inputs, wanted, tried, freedom)
-            is_better = found < value
+            tried_objective, tried_output, tried_gradient = _objective(source, inputs, wanted, tried, freedom)
+            is_better = tried_objective < value
             step /= 2
         if not is_better:
             break
-        has_ended = value - found < _ENOUGH * abs(value)
-        state, value, output, gradient = tried, found, tried_output, tried_gradient
+        has_ended = value - tried_objective < _ENOUGH * abs(value)
+        state, value, output, gradient = tried, tried_objective, tried_output, tried_gradient
         if has_ended:
             break
     return state

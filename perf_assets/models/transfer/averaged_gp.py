@@ -163,23 +163,23 @@ class AveragedGp:
 
     def predict(self, inputs: Inputs) -> Floats:
         """Target of rows."""
-        found = np.full(len(inputs), self.level)
+        mean = np.full(len(inputs), self.level)
         squares: dict[int, Floats] = {}
         for name, coefficients in self.coefficients.items():
             kind, *where = name.split("/")
             if kind == "source":
-                found += inputs.functions @ (self.rows.functions.T @ coefficients) / inputs.functions.shape[1]
+                mean += inputs.functions @ (self.rows.functions.T @ coefficients) / inputs.functions.shape[1]
                 continue
             space, ours = int(where[0]), self.rows.spaces[int(where[0])]
             if kind == "linear":
-                found += inputs.spaces[space] @ (ours.T @ coefficients) / max(ours.shape[1], 1)
+                mean += inputs.spaces[space] @ (ours.T @ coefficients) / max(ours.shape[1], 1)
             else:
                 if space not in squares:
                     squares[space] = squared_distances(inputs.spaces[space], ours)
-                found += _smooth(squares[space], float(where[1]), self.units[space]) @ coefficients
+                mean += _smooth(squares[space], float(where[1]), self.units[space]) @ coefficients
         if self.slope:
-            found += self.slope * inputs.functions.mean(axis=1)
-        return found
+            mean += self.slope * inputs.functions.mean(axis=1)
+        return mean
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""

@@ -70,11 +70,11 @@ class TransferEvaluation:
     @property
     def candidates(self) -> list[dict[str, str | float]]:
         """Mean held-out error on the shots and mean weight over seeds of every candidate, best first."""
-        found: dict[str, list[tuple[float, float]]] = {}
+        by_name: dict[str, list[tuple[float, float]]] = {}
         for product in self.products:
             for one in product.candidates:
-                found.setdefault(one.name, []).append((one.error, one.weight))
-        means = {name: np.mean(values, axis=0) for name, values in found.items()}
+                by_name.setdefault(one.name, []).append((one.error, one.weight))
+        means = {name: np.mean(values, axis=0) for name, values in by_name.items()}
         best_first = sorted(means, key=lambda name: float(means[name][0]))
         return [{"name": n, "held_out_error": float(means[n][0]), "weight": float(means[n][1])} for n in best_first]
 

@@ -99,8 +99,8 @@ class TargetModel:
         """Target (its logarithm if `is_log`) of rows x features as measured."""
         keep_blas_to_one_thread()
         starts = range(0, max(len(counters), 1), _BATCH)
-        found = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
-        return np.concatenate(found)
+        batches = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
+        return np.concatenate(batches)
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
@@ -250,10 +250,10 @@ class AlignmentCandidate:
 
 def held_out_shots(candidate: TransferCandidate, shots: Indices, seed: int) -> Floats:
     """What a candidate says of shots that it was not fitted on."""
-    found = np.empty(len(shots))
+    predicted = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed):
-        found[outside] = candidate.fit(shots[inside], seed)(shots[outside])
-    return found
+        predicted[outside] = candidate.fit(shots[inside], seed)(shots[outside])
+    return predicted
 
 
 def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[UseOfSources, ...]:

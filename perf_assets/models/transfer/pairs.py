@@ -89,11 +89,11 @@ def evaluate_paired_transfer(
         started = time.perf_counter()
         predicted = predict(split.test)
         per_row.append((time.perf_counter() - started) / len(split.test))
-        found = score(task.target.target[split.test], predicted, is_log=True)
+        scored = score(task.target.target[split.test], predicted, is_log=True)
         for name in ("product", "paired"):
-            for metric, value in found.items():
+            for metric, value in scored.items():
                 scores.setdefault(name, {}).setdefault(metric, []).append(value)
-        progress(f"{task.target.name}, {shots} shots, seed {seed}: MAPE {found['mape']:.1%} (paired)")
+        progress(f"{task.target.name}, {shots} shots, seed {seed}: MAPE {scored['mape']:.1%} (paired)")
     absent = dict.fromkeys(_NEED_SHOTS, f"needs at least {LEAST_SHOTS} shots")
     chosen = ["paired"] * seeds
     return TransferEvaluation(

@@ -15,8 +15,8 @@ def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, row
     names = [name for name in new.held_out if name in rows.index]
     true = np.array([new.rows[name] for name in names])
     own, alone = (
-        np.clip(np.array([found[name] for name in names]) - true, -CLIP, CLIP)
-        for found in (new.held_out, new.held_out_alone)
+        np.clip(np.array([held_out[name] for name in names]) - true, -CLIP, CLIP)
+        for held_out in (new.held_out, new.held_out_alone)
     )
     theirs = np.full(len(names), np.nan)
     if champion is not None and _is_comparable(champion, new) and names:

@@ -112,10 +112,10 @@ class SourceGroup:
     def expected(self, inputs: Floats) -> Floats:
         """Rows x functions: target that each function expects."""
         space = self.space(inputs)
-        found = [
+        by_function = [
             one.model.predict(space if isinstance(one.model, SmoothFunction) else inputs) for one in self.functions
         ]
-        return np.column_stack(found) if found else np.empty((len(inputs), 0))
+        return np.column_stack(by_function) if by_function else np.empty((len(inputs), 0))
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
@@ -197,13 +197,13 @@ def _fit_functions(table: TransferTable, rows: Floats, root: Floats, variances: 
 
     true = table.target[out]
     by_mean = (true - table.target[kept].mean()) ** 2
-    found: list[SourceFunction] = []
+    functions: list[SourceFunction] = []
     for fit, inputs in ((smooth, rows * root), (trees, rows)):
         errors = (fit(kept).predict(inputs[out]) - true) ** 2
         gain = by_mean - errors
         if gain.mean() > _BEYOND_CHANCE * gain.std() / np.sqrt(len(out)):
-            found.append(SourceFunction(table.name, float(errors.mean()), fit(order)))
-    return found
+            functions.append(SourceFunction(table.name, float(errors.mean()), fit(order)))
+    return functions
 
 
 def _fit_metric(
@@ -237,8 +237,8 @@ def _fit_metric(
             gradient[own] += by_variance
         return value, gradient
 
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}).x
-    return np.exp(found[:count]), [np.exp(found[count + 3 * i : count + 3 * i + 3]) for i in range(len(data))]
+    optimum = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}).x
+    return np.exp(optimum[:count]), [np.exp(optimum[count + 3 * i : count + 3 * i + 3]) for i in range(len(data))]
 
 
 def _evidence_loss(rows: Floats, wanted: Floats, weights: Floats, variances: Floats) -> tuple[float, Floats, Floats]:

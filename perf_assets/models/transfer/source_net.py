@@ -247,14 +247,14 @@ def _train(
         shown = torch.rand(*rows.shape, inputs.shape[1]) < kept
         noisy = (inputs[rows] + settings.noise * torch.randn(*rows.shape, inputs.shape[1])) * shown / kept
         optimiser.zero_grad()
-        found = net(noisy) + (offsets - offsets.mean())[dataset[rows]]
-        loss = nn.functional.huber_loss(found, wanted[rows], delta=0.3)
+        predicted = net(noisy) + (offsets - offsets.mean())[dataset[rows]]
+        loss = nn.functional.huber_loss(predicted, wanted[rows], delta=0.3)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
     with torch.no_grad():
-        found = net(inputs[left_out]) + (offsets - offsets.mean())[dataset[left_out]]
-        error = float(((found - wanted[left_out]) ** 2).mean())
+        predicted = net(inputs[left_out]) + (offsets - offsets.mean())[dataset[left_out]]
+        error = float(((predicted - wanted[left_out]) ** 2).mean())
     return net.as_arrays(), error
 
 

@@ -108,20 +108,20 @@ class TransferTask:
     @cached_property
     def groups(self) -> tuple[SourceGroup, ...]:
         """What the sources know of the features they share with the target; sources that share none have no part."""
-        found = []
+        groups = []
         for source, same in zip(self.sources, self.same, strict=True):
             if same:
                 group = SourceGroup.fit(source.tables, same, self.target)
                 if group.functions:
-                    found.append(group)
-        return tuple(found)
+                    groups.append(group)
+        return tuple(groups)
 
     @cached_property
     def expected(self) -> Floats:
         """Rows of the target x source functions: what each of them expects."""
         logs = signed_log(self.target.counters)
-        found = [group.expected(group.inputs(logs)) for group in self.groups]
-        return np.hstack(found) if found else np.empty((len(self.target), 0))
+        by_group = [group.expected(group.inputs(logs)) for group in self.groups]
+        return np.hstack(by_group) if by_group else np.empty((len(self.target), 0))
 
     @property
     def start_kind(self) -> str:

@@ -162,18 +162,18 @@ def fit_blend(
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
         train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
-        found = {name: fit_method(name, train, seed, settings).predict(tested) for name in components}
-        parts.append(_answered(found, strangers(tested, seen_by(train))))
+        predicted = {name: fit_method(name, train, seed, settings).predict(tested) for name in components}
+        parts.append(_answered(predicted, strangers(tested, seen_by(train))))
         truths.append(tested.targets)
         names += tested.names
         progress(f"held-out part {number} of {len(folds)} predicted")
-    found = {name: np.vstack([part[name] for part in parts]) for name in components}
+    predicted = {name: np.vstack([part[name] for part in parts]) for name in components}
     true = np.vstack(truths)
     # A few held-out applications say little about another one: weights that are chosen on them fit their chance.
     weights: dict[str, float] = dict.fromkeys(components, 1 / len(components))
     order_weights = weights
     if unseen is None:
-        weights, order_weights = (choose_weights(found, true, loss) for loss in (_squared_error, _wrong_orders))
+        weights, order_weights = (choose_weights(predicted, true, loss) for loss in (_squared_error, _wrong_orders))
     models = {
         name: (fitted or {}).get(name) or fit_method(name, samples, seed, settings)
         for name in components
@@ -181,8 +181,8 @@ def fit_blend(
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
     held_out = HeldOutVectors(
-        _mixed(found, weights)[kept],
-        _mixed(found, order_weights)[kept],
+        _mixed(predicted, weights)[kept],
+        _mixed(predicted, order_weights)[kept],
         true[kept],
         tuple(names[row] for row in kept),
     )
@@ -237,8 +237,8 @@ def clearness(ranked: Floats, asked: Mask, spread: Floats) -> Floats:
 
 def _squared_error(mixed: Floats, true: Floats) -> float:
     ran = np.isfinite(true)
-    found = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
-    return float(np.nansum((found - relative(true, SLOWEST, ())) ** 2))
+    ratios = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
+    return float(np.nansum((ratios - relative(true, SLOWEST, ())) ** 2))
 
 
 def _wrong_orders(mixed: Floats, true: Floats) -> float:

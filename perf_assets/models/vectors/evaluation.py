@@ -108,21 +108,21 @@ def evaluate_vectors(
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))
     ]
-    found: dict[tuple[str, int], list[_Found]] = {}
+    by_fold: dict[tuple[str, int], list[_Found]] = {}
     for piece, result in side_by_side(_predict_fold, samples, pieces):
-        found.setdefault((piece.protocol, piece.seed), []).append(result)
-        done = sum(map(len, found.values()))
+        by_fold.setdefault((piece.protocol, piece.seed), []).append(result)
+        done = sum(map(len, by_fold.values()))
         held_out = _folds(samples, piece.protocol, piece.seed)[piece.position].held_out
         progress(f"{piece.protocol}, seed {piece.seed}, without {held_out}: {done} of {len(pieces)}")
     rows = [
-        _rows(samples, protocol, seed, found[protocol, seed], method, reference)
+        _rows(samples, protocol, seed, by_fold[protocol, seed], method, reference)
         for protocol in names
         for seed in range(seeds)
         for method in methods
     ]
     table = pd.concat(
         [
-            _table(samples, found[protocol, seed], method, reference).assign(
+            _table(samples, by_fold[protocol, seed], method, reference).assign(
                 protocol=protocol, method=method, seed=seed
             )
             for protocol in names
@@ -132,7 +132,7 @@ def evaluate_vectors(
         ignore_index=True,
     ).assign(relative_to=reference)
     scores: Scores = {p: {m: _summary(table, p, m) for m in methods} for p in names}
-    entries = [_entries(samples, p, found[p, 0], m, reference) for p in names for m in methods]
+    entries = [_entries(samples, p, by_fold[p, 0], m, reference) for p in names for m in methods]
     return VectorEvaluation(
         scores,
         table,

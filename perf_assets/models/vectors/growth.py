@@ -29,11 +29,13 @@ def grow(
     forest of `trees` on the shots alone) and `retrained` (the net trained with all training runs of the machine).
     """
     pieces = [(machine, seed, net, trees) for seed in range(seeds) for machine in range(len(samples.machines))]
-    found = []
+    of_machines = []
     for (machine, seed, *_), rows in side_by_side(_grow_machine, samples, pieces):
-        found.append(rows)
-        progress(f"{samples.machines[machine]} as the new machine, seed {seed}: {len(found)} of {len(pieces)}")
-    return pd.concat(found, ignore_index=True).sort_values(["machine", "shots", "seed", "method"], ignore_index=True)
+        of_machines.append(rows)
+        progress(f"{samples.machines[machine]} as the new machine, seed {seed}: {len(of_machines)} of {len(pieces)}")
+    return pd.concat(of_machines, ignore_index=True).sort_values(
+        ["machine", "shots", "seed", "method"], ignore_index=True
+    )
 
 
 def _grow_machine(samples: VectorSamples, piece: tuple[int, int, VaeDnnSettings, int]) -> pd.DataFrame:
@@ -50,15 +52,15 @@ def _grow_machine(samples: VectorSamples, piece: tuple[int, int, VaeDnnSettings,
     net = VaeDnn(settings, seed).fit(others)
     rows = np.arange(len(tested))
     true = tested.targets[:, machine] - tested.targets[rows, tested.source]
-    found = [
+    errors = [
         (shots, method, mape(np.exp(true), np.exp(predicted)))
         for shots, method, predicted in _predictions(net, train, tested, machine, candidates, seed, trees)
     ]
     whole = _retrained(samples, seed, settings).predict(tested)
     relative = np.exp(whole[:, machine] - whole[rows, tested.source])
     error = mape(np.exp(true), relative)
-    found += [(shots, "retrained", error) for shots in dict.fromkeys(shots for shots, *_ in found)]
-    scores = pd.DataFrame(found, columns=["shots", "method", "mape_ratio"])
+    errors += [(shots, "retrained", error) for shots in dict.fromkeys(shots for shots, *_ in errors)]
+    scores = pd.DataFrame(errors, columns=["shots", "method", "mape_ratio"])
     return scores.assign(machine=samples.machines[machine], seed=seed, samples_count=len(tested))[list(_COLUMNS)]
 
 
@@ -92,6 +94,6 @@ def _predictions(
 
 def _known(net: VaeDnn, samples: VectorSamples, machine: int) -> tuple[Floats, Indices, Floats]:
     """Predicted log times on the other machines less their mean; where among them each run was measured; that time."""
-    found, source = levelled(np.delete(net.predict(samples), machine, axis=1)), samples.source
+    levels, source = levelled(np.delete(net.predict(samples), machine, axis=1)), samples.source
     source = source - (source > machine)
-    return found, source, found[np.arange(len(samples)), source]
+    return levels, source, levels[np.arange(len(samples)), source]

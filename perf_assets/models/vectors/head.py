@@ -62,11 +62,11 @@ class Head:
 
     def stays(self, known: Floats) -> Floats:
         """Per row, the probability that the new machine is between its neighbours in the order."""
-        found, ordered = self.predict(known), np.sort(known, axis=1)
+        predicted, ordered = self.predict(known), np.sort(known, axis=1)
         fenced = np.pad(ordered, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
-        place = (ordered < found[:, None]).sum(axis=1)
+        place = (ordered < predicted[:, None]).sum(axis=1)
         rows = np.arange(len(known))
-        below, above = fenced[rows, place] - found, fenced[rows, place + 1] - found
+        below, above = fenced[rows, place] - predicted, fenced[rows, place + 1] - predicted
         error = student(self.shots_count - 1, scale=self.spread + _LEAST_ERROR)
         return np.asarray(error.cdf(above) - error.cdf(below))
 

@@ -16,7 +16,7 @@ from perf_assets.models.common import archive
 from perf_assets.models.common.regressors import Regressor, load_regressor, make_regressor
 from perf_assets.models.common.trees import TreeEnsemble
 from perf_assets.models.source.attention import AttentionSettings
-from perf_assets.models.source.methods import Workshop, best_components
+from perf_assets.models.source.methods import MethodFactory, best_components
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.vectors.vae_dnn import VaeDnn
 
@@ -60,11 +60,11 @@ class VectorTrees:
     def predict(self, samples: VectorSamples) -> Floats:
         """Centred log times; a machine without training runs gets the mean of the others."""
         columns = tree_columns(samples, self._machines)
-        found = np.full((len(samples), len(self._machines)), np.nan)
+        log_times = np.full((len(samples), len(self._machines)), np.nan)
         for position, machine in enumerate(self._machines):
             if machine in self._regressors:
-                found[:, position] = self._regressors[machine].predict(columns)
-        return np.where(np.isnan(found), np.nanmean(found, axis=1, keepdims=True), found)
+                log_times[:, position] = self._regressors[machine].predict(columns)
+        return np.where(np.isnan(log_times), np.nanmean(log_times, axis=1, keepdims=True), log_times)
 
     def save(self, folder: Path) -> None:
         """Store into a folder."""
@@ -153,16 +153,16 @@ class Pairwise:
         names = ["onehot_xgboost"]
         if samples.paired.is_benchmark.any():
             names = best_components(samples.paired, "application")
-        workshop = Workshop(seed, attention=attention)
-        fitted = {name: workshop.fit(name, samples.paired, "application") for name in names}
+        factory = MethodFactory(seed, attention=attention)
+        fitted = {name: factory.fit(name, samples.paired, "application") for name in names}
         return cls(cast(dict[str, StoredPredictor], fitted))
 
     def predict(self, samples: VectorSamples) -> Floats:
         """Log times relative to the machine of the sample, which is 0 there; mean of the models."""
         examples = samples.pair_examples()
-        found = np.mean([model.predict(samples.paired, examples) for model in self.models.values()], axis=0)
-        found = np.where(examples.source == examples.target, 0.0, found)
-        return np.asarray(found.reshape(len(samples), len(samples.machines)))
+        log_ratios = np.mean([model.predict(samples.paired, examples) for model in self.models.values()], axis=0)
+        log_ratios = np.where(examples.source == examples.target, 0.0, log_ratios)
+        return np.asarray(log_ratios.reshape(len(samples), len(samples.machines)))
 
     def save(self, folder: Path) -> None:
         """Store into a folder."""

@@ -223,9 +223,9 @@ def _scores(name: str, blend: VectorBlend, reference: str, machines: tuple[str, 
     known = blend.held_out
     typical = np.broadcast_to(np.nanmean(known.log_seconds, axis=0), known.values.shape)
     held = Held(known.log_seconds, known.values, known.orders, typical, same_orders(typical, known.log_seconds))
-    found: dict[str, object] = {"new": name, **vector_scores(held, reference, machines)}
-    found.pop("auc")
-    return found
+    scores: dict[str, object] = {"new": name, **vector_scores(held, reference, machines)}
+    scores.pop("auc")
+    return scores
 
 
 def join(model: VectorModel, samples: VectorSamples, machine: str) -> VectorModel:

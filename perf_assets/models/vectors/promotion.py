@@ -76,8 +76,8 @@ def _shared(new: VectorModel, champion: VectorModel, name: str) -> tuple[float, 
     # What is true now: a run that was measured again has one time for both.
     true = ours.log_seconds[np.ix_(rows, columns)]
     values = ours.values[np.ix_(rows, columns)], theirs.values[np.ix_(other_rows, other_columns)]
-    found = [float(_squared(value, true).mean()) for value in values]
-    return found[0], found[1]
+    errors = [float(_squared(value, true).mean()) for value in values]
+    return errors[0], errors[1]
 
 
 def _squares(held: HeldOutVectors) -> Floats:

@@ -127,8 +127,8 @@ class VaeDnn:
     def predict(self, samples: VectorSamples) -> Floats:
         """Samples x machines: log times less the level of the configuration."""
         with torch.no_grad():
-            found = self._dnn(self._latent(samples)).numpy()
-        return np.asarray(found * self._spread + self._centre, float)
+            standardised = self._dnn(self._latent(samples)).numpy()
+        return np.asarray(standardised * self._spread + self._centre, float)
 
     @property
     def log_sigma(self) -> float:

@@ -87,17 +87,17 @@ def _first_row(source: SourceFile, columns: int) -> tuple[float, ...]:
 
 def _from_summaries(run: str, source: SourceFile, header: ExperimentFile, labels: dict[str, str]) -> Profile:
     """From the values in the XML itself: accumulators, to which the `finalize` formula has to be applied."""
-    found: dict[str, dict[str, float]] = {}
+    by_metric: dict[str, dict[str, float]] = {}
     for metric in header.metrics:
         name = _SUMMARY.match(metric.name) if metric.is_inclusive else None
         if name is not None and (name["helper"] is None or name["helper"] == ":num-src"):
             statistic = "num-src" if name["helper"] else name["statistic"] or "Sum"
             if statistic not in ("StdDev", "CfVar"):
-                found.setdefault(name["base"], {})[statistic] = _value(source, metric, header.totals)
-    if not found or not header.totals:
+                by_metric.setdefault(name["base"], {})[statistic] = _value(source, metric, header.totals)
+    if not by_metric or not header.totals:
         raise unreadable(source, "has no inclusive metric of the whole program, and no metric-db is beside it")
-    profiles = max(1, *(round(values.get("num-src", 1)) for values in found.values()))
-    metrics = {name: _summary_total(values, profiles, unit_in(name)) for name, values in found.items()}
+    profiles = max(1, *(round(values.get("num-src", 1)) for values in by_metric.values()))
+    metrics = {name: _summary_total(values, profiles, unit_in(name)) for name, values in by_metric.items()}
     return Profile(run, profiles, 1, metrics, wall_seconds_of(metrics), None, labels)
 
 

@@ -72,10 +72,10 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
 
 @compiled
 def _narrowest(jobs: Jobs) -> Integers:
-    found = np.empty(len(jobs.submit), np.int64)
-    for job in range(len(found)):
-        found[job] = jobs.nodes[jobs.first[job] : jobs.first[job + 1]].min()
-    return found
+    nodes = np.empty(len(jobs.submit), np.int64)
+    for job in range(len(nodes)):
+        nodes[job] = jobs.nodes[jobs.first[job] : jobs.first[job + 1]].min()
+    return nodes
 
 
 @compiled

@@ -17,7 +17,7 @@ from perf_assets.serving.target import ServedTarget
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownTime:
     """How long a configuration takes on a machine."""
 
     seconds: Estimate
@@ -29,12 +29,12 @@ class Told:
 class MachineAnswers:
     """What is known of a machine."""
 
-    by_configuration: dict[Configuration, Told]
+    by_configuration: dict[Configuration, KnownTime]
     left_out: str
     """Why it has no answer for the others."""
 
 
-class Teller:
+class TimeEstimator:
     """Answers for the configurations of a portfolio that ran on a baseline."""
 
     def __init__(self, predictor: Predictor, portfolio: Portfolio, baseline: str) -> None:
@@ -47,28 +47,28 @@ class Teller:
 
     def answers(self, machine: str, *, with_measured: bool) -> MachineAnswers:
         """Measured runs first, then what models say of the others."""
-        found = self._measured(machine) if with_measured or machine == self._baseline else {}
-        others = [key for key in self.configurations if key not in found]
+        times = self._measured(machine) if with_measured or machine == self._baseline else {}
+        others = [key for key in self.configurations if key not in times]
         if not others:
-            return MachineAnswers(found, "")
+            return MachineAnswers(times, "")
         own, foreign = self._to_ask(machine, others)
         unasked = [key for key in others if key not in own and key not in foreign]
         reasons = [f"{unasked[0][0]} has no counters that models need on {self._baseline}"] if unasked else []
         for asked in (own, foreign):
             try:
-                found |= self._predicted(machine, asked)
+                times |= self._predicted(machine, asked)
             except UnknownError as error:
                 reasons.append(str(error))
-        missing = {key[0] for key in self.configurations} - {key[0] for key in found}
+        missing = {key[0] for key in self.configurations} - {key[0] for key in times}
         if missing:
             raise UnknownError(f"{machine} cannot be compared: {reasons[0]}")
-        return MachineAnswers(found, f"{machine}: {reasons[0]}" if reasons else "")
+        return MachineAnswers(times, f"{machine}: {reasons[0]}" if reasons else "")
 
-    def _measured(self, machine: str) -> dict[Configuration, Told]:
+    def _measured(self, machine: str) -> dict[Configuration, KnownTime]:
         width, said = self._portfolio.half_width(machine)
         factor = math.exp(width)
         return {
-            key: Told(Estimate(run.seconds, run.seconds / factor, run.seconds * factor), "measured", said)
+            key: KnownTime(Estimate(run.seconds, run.seconds / factor, run.seconds * factor), "measured", said)
             for key, run in self._portfolio.runs.get(machine, {}).items()
         }
 
@@ -102,7 +102,7 @@ class Teller:
             self._stored[machine] = {(r.app, r.args, r.ranks, r.threads): r for r in runs if r.measured}
         return self._stored[machine]
 
-    def _predicted(self, machine: str, asked: Mapping[Configuration, Run]) -> dict[Configuration, Told]:
+    def _predicted(self, machine: str, asked: Mapping[Configuration, Run]) -> dict[Configuration, KnownTime]:
         answers = self._predictor.predict(list(asked.values()), machine) if asked else []
         return {key: _told(answer) for key, answer in zip(asked, answers, strict=True)}
 
@@ -116,6 +116,6 @@ def _is_answered(champion: ServedTarget, run: Run) -> bool:
     return True
 
 
-def _told(answer: Prediction) -> Told:
+def _told(answer: Prediction) -> KnownTime:
     interval = Estimate(answer.predicted_seconds, answer.lower_seconds, answer.upper_seconds)
-    return Told(interval, "prior" if answer.model == SOURCE_MODELS else "champion", answer.warnings)
+    return KnownTime(interval, "prior" if answer.model == SOURCE_MODELS else "champion", answer.warnings)

@@ -19,7 +19,7 @@ from perf_assets.core.comparison import (
     typical,
 )
 from perf_assets.core.errors import BadInputError, UnknownError
-from perf_assets.serving.compare.estimates import MachineAnswers, Teller, Told
+from perf_assets.serving.compare.estimates import KnownTime, MachineAnswers, TimeEstimator
 from perf_assets.serving.compare.workloads import Configuration, Portfolio
 from perf_assets.serving.predictor import FEW_SHOTS, Predictor
 
@@ -64,23 +64,23 @@ class Comparer:
             raise BadInputError(f"{repeated[0]} is named twice" if repeated else "name the machines to compare")
         costs.check(machines)
         baseline = self._baseline(machines)
-        teller = Teller(self._predictor, self._portfolio, baseline)
-        every = teller.configurations
-        answers = {machine: teller.answers(machine, with_measured=with_measured) for machine in machines}
-        shared = [key for key in every if all(key in found.by_configuration for found in answers.values())]
+        estimator = TimeEstimator(self._predictor, self._portfolio, baseline)
+        every = estimator.configurations
+        answers = {machine: estimator.answers(machine, with_measured=with_measured) for machine in machines}
+        shared = [key for key in every if all(key in of_machine.by_configuration for of_machine in answers.values())]
         self._check_shared(shared, answers)
         applications = {
-            machine: [self._application(machine, baseline, app, shared, found) for app in self._portfolio.weights]
-            for machine, found in answers.items()
+            machine: [self._application(machine, baseline, app, shared, of_machine) for app in self._portfolio.weights]
+            for machine, of_machine in answers.items()
         }
         measures = _measures(applications, costs)
         by: Measure = "price" if costs.prices else "energy_kwh" if costs.watts else "relative_time"
         compared = [self._machine(machine, by, measures, shared, answers[machine]) for machine in machines]
         compared.sort(key=lambda one: measures[by][one.machine].value)
         notes = [
-            f"{len(every) - len(shared)} of {len(every)} configurations are left out: {found.left_out}"
-            for found in answers.values()
-            if found.left_out
+            f"{len(every) - len(shared)} of {len(every)} configurations are left out: {of_machine.left_out}"
+            for of_machine in answers.values()
+            if of_machine.left_out
         ]
         return Comparison(
             baseline,
@@ -96,12 +96,12 @@ class Comparer:
                 raise UnknownError(f"machine {self._asked_baseline!r} is not known: nothing of it has landed")
             return self._asked_baseline
         champions = [self._predictor.models.target(machine) for machine in machines]
-        return self._portfolio.usual_baseline([found.reference for found in champions if found is not None])
+        return self._portfolio.usual_baseline([champion.reference for champion in champions if champion is not None])
 
     def _check_shared(self, shared: Sequence[Configuration], answers: Mapping[str, MachineAnswers]) -> None:
         for app in self._portfolio.weights:
             if not any(key[0] == app for key in shared):
-                reasons = [found.left_out for found in answers.values() if found.left_out]
+                reasons = [of_machine.left_out for of_machine in answers.values() if of_machine.left_out]
                 raise UnknownError(f"no configuration of {app} is known on all machines: {reasons[0]}")
 
     def _application(
@@ -109,7 +109,7 @@ class Comparer:
     ) -> ComparedApplication:
         portfolio = self._portfolio
         keys = [key for key in shared if key[0] == app]
-        told = [answers.by_configuration[key] for key in keys]
+        known_times = [answers.by_configuration[key] for key in keys]
         to_time = [1 / portfolio.runs[baseline][key].seconds for key in keys]
         to_node_time = [
             factor * portfolio.nodes(machine, key) / portfolio.nodes(baseline, key)
@@ -120,17 +120,17 @@ class Comparer:
             machine,
             app,
             weight,
-            _evidence(told),
-            _typical(told, [1.0] * len(told)),
-            _typical(told, to_time),
-            _typical(told, to_node_time).times(weight * WORK_NODE_HOURS),
+            _evidence(known_times),
+            _typical(known_times, [1.0] * len(known_times)),
+            _typical(known_times, to_time),
+            _typical(known_times, to_node_time).times(weight * WORK_NODE_HOURS),
         )
 
     def _machine(
         self, machine: str, by: Measure, measures: _RankedBy, shared: Sequence[Configuration], answers: MachineAnswers
     ) -> ComparedMachine:
-        told = [answers.by_configuration[key] for key in shared]
-        evidence = _evidence(told)
+        known_times = [answers.by_configuration[key] for key in shared]
+        evidence = _evidence(known_times)
         return ComparedMachine(
             measures[by][machine].place,
             machine,
@@ -143,7 +143,7 @@ class Comparer:
             (
                 *self._placement_warnings(machine, shared),
                 *(self._champion_warnings(machine) if evidence.champion else ()),
-                *_warnings(told),
+                *_warnings(known_times),
             ),
         )
 
@@ -169,10 +169,10 @@ class Comparer:
 def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: Costs) -> _RankedBy:
     """Measures of the whole portfolio that are known."""
     time = {
-        machine: total([one.relative_time.times(one.weight_ratio) for one in found])
-        for machine, found in applications.items()
+        machine: total([one.relative_time.times(one.weight_ratio) for one in by_app])
+        for machine, by_app in applications.items()
     }
-    node_hours = {machine: total([one.node_hours for one in found]) for machine, found in applications.items()}
+    node_hours = {machine: total([one.node_hours for one in by_app]) for machine, by_app in applications.items()}
     measures: dict[Measure, Mapping[str, Ranked]] = {"relative_time": ranked(time), "node_hours": ranked(node_hours)}
     kilowatts = {machine: watts / _WATTS_A_KILOWATT for machine, watts in costs.watts.items()}
     of_a_node_hour: dict[Measure, Mapping[str, float]] = {"energy_kwh": kilowatts, "price": costs.prices}
@@ -182,26 +182,26 @@ def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: 
     return measures
 
 
-def _typical(told: Sequence[Told], factors: Sequence[float]) -> Estimate:
+def _typical(known_times: Sequence[KnownTime], factors: Sequence[float]) -> Estimate:
     """Mean of the times, each in its own unit."""
-    scaled = [(one.origin, one.seconds.times(factor)) for one, factor in zip(told, factors, strict=True)]
+    scaled = [(one.origin, one.seconds.times(factor)) for one, factor in zip(known_times, factors, strict=True)]
     return typical(
         [one for origin, one in scaled if origin != "measured"], [one for origin, one in scaled if origin == "measured"]
     )
 
 
-def _evidence(told: Sequence[Told]) -> Evidence:
-    counts = Counter(one.origin for one in told)
+def _evidence(known_times: Sequence[KnownTime]) -> Evidence:
+    counts = Counter(one.origin for one in known_times)
     return Evidence(counts["measured"], counts["champion"], counts["prior"])
 
 
-def _warnings(told: Sequence[Told]) -> list[str]:
+def _warnings(known_times: Sequence[KnownTime]) -> list[str]:
     """Each kind once, in the words of the first, with the number of configurations that have it."""
     kinds: dict[str, list[str]] = {}
-    for one in told:
+    for one in known_times:
         for warning in one.warnings:
             kinds.setdefault(warning.split(": ")[0], []).append(warning)
     return [
-        f"{'for example ' if len(set(found)) > 1 else ''}{found[0]} ({len(found)} of {len(told)} configurations)"
-        for found in kinds.values()
+        f"{'for example ' if len(set(alike)) > 1 else ''}{alike[0]} ({len(alike)} of {len(known_times)} configurations)"
+        for alike in kinds.values()
     ]

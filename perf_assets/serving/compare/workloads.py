@@ -73,15 +73,15 @@ class Portfolio:
         self._warehouse = open_warehouse(lake)
         self.weights = _shares(weights)
         self._check_known(without_gpus)
-        found = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
+        rows = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
         self.runs: dict[str, dict[Configuration, MeasuredRun]] = {}
         """By machine."""
-        for machine, *key, nodes, _, seconds in found.itertuples(index=False, name=None):
+        for machine, *key, nodes, _, seconds in rows.itertuples(index=False, name=None):
             run = MeasuredRun(seconds, None if pd.isna(nodes) else int(nodes))
             self.runs.setdefault(machine, {})[(key[0], key[1], int(key[2]), int(key[3]))] = run
-        self._on_gpus = set(found.loc[found["gpus"] > 0, "app"]) - set(without_gpus)
+        self._on_gpus = set(rows.loc[rows["gpus"] > 0, "app"]) - set(without_gpus)
         with_gpus = self._warehouse.frame(_GPUS_QUERY)["machine"]
-        self._on_hosts = {*without_gpus, *found.loc[found["machine"].isin(with_gpus), "app"]}
+        self._on_hosts = {*without_gpus, *rows.loc[rows["machine"].isin(with_gpus), "app"]}
 
     @cached_property
     def sheets(self) -> dict[str, WorkloadSheet]:

@@ -74,7 +74,7 @@ class Lane:
 
 def _answer(group: Sequence[_Waiting]) -> None:
     try:
-        found = group[0].target.predict([asked for waiting in group for asked in waiting.asked])
+        predictions = group[0].target.predict([asked for waiting in group for asked in waiting.asked])
     except Exception as error:
         if len(group) == 1:
             group[0].answer.set_exception(error)
@@ -85,5 +85,5 @@ def _answer(group: Sequence[_Waiting]) -> None:
         return
     start = 0
     for waiting in group:
-        waiting.answer.set_result(found[start : start + len(waiting.asked)])
+        waiting.answer.set_result(predictions[start : start + len(waiting.asked)])
         start += len(waiting.asked)

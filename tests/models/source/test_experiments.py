@@ -10,7 +10,7 @@ from perf_assets.core.tables.models import XAMM_EMBEDDINGS, XAMM_SCORES
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.source import experiments
 from perf_assets.models.source.evaluation import scenario_of, scenario_scores
-from perf_assets.models.source.methods import Workshop, check_method, default_methods
+from perf_assets.models.source.methods import MethodFactory, check_method, default_methods
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, PublishedAmm
 from tests.models.fleets import fleet
 
@@ -112,9 +112,9 @@ def test_dear_methods_are_done_once_with_all_folds(samples: PairedSamples) -> No
 
 
 def test_other_amm_options_share_the_encoder(samples: PairedSamples) -> None:
-    workshop = Workshop()
-    plain = workshop._part("published_amm", samples)
-    other = workshop._part("published_amm_fleet_max", samples)
+    factory = MethodFactory()
+    plain = factory._part("published_amm", samples)
+    other = factory._part("published_amm_fleet_max", samples)
     assert isinstance(plain, PublishedAmm)
     assert isinstance(other, PublishedAmm)
     assert other.encoder.embedding is plain.encoder.embedding

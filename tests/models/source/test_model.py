@@ -8,7 +8,7 @@ from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.amm_options import train_encoder
-from perf_assets.models.source.methods import Workshop
+from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
@@ -46,7 +46,7 @@ def questions(fleet: PairedSamples, examples: Examples) -> Questions:
     ],
 )
 def test_every_method_survives_storage(name: str, fleet: PairedSamples, tmp_path: Path) -> None:
-    fitted = Workshop(0).fit(name, fleet.hide_machine(2), "machine")
+    fitted = MethodFactory(0).fit(name, fleet.hide_machine(2), "machine")
     save_predictor(fitted, tmp_path)  # type: ignore[arg-type]
     again: StoredPredictor = load_predictor(tmp_path)
     examples = fleet.examples()
