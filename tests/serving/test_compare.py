@@ -151,7 +151,7 @@ def test_the_truth_lies_in_the_intervals(fleet: Fleet, stocked: OpenLake, monkey
         rows = [row for row, name in enumerate(fleet.samples.apps.tolist()) if name == app]
         return [fleet.run(row, uses_gpus=uses_gpus) for row in rows]
 
-    monkeypatch.setattr("perf_assets.serving.compare.estimates.stored_runs", with_all_counters)
+    monkeypatch.setattr("perf_assets.serving.compare.portfolios.stored_runs", with_all_counters)
     apps = ["Kripke", "Laghos", "miniVite"]
     found = stocked.compare(apps, [MACHINE, "elm"], fleet.reference, with_measured=False)
     assert {str(one.configurations) for one in found} == {f"{3 * SIZES} champion", f"{3 * SIZES} prior"}
