@@ -190,7 +190,7 @@ class VectorFold:
     test: Mask
 
 
-def by_sample(samples: VectorSamples, seed: int, share: float = _TEST_SHARE) -> Iterator[VectorFold]:
+def by_sample(samples: VectorSamples, seed: int) -> Iterator[VectorFold]:
     """One random 80/20 split. A configuration goes with all its samples: they have the same vector."""
     count = len(samples.configurations)
     if count < _LEAST_CONFIGURATIONS:
@@ -198,8 +198,8 @@ def by_sample(samples: VectorSamples, seed: int, share: float = _TEST_SHARE) -> 
             f"vectors need {_LEAST_CONFIGURATIONS} configurations that ran on two machines; there are {count}"
         )
     test = np.zeros(count, bool)
-    test[np.random.default_rng(seed).permutation(count)[: max(1, round(share * count))]] = True
-    yield VectorFold(f"{share:.0%} of the configurations", ~test, test)
+    test[np.random.default_rng(seed).permutation(count)[: max(1, round(_TEST_SHARE * count))]] = True
+    yield VectorFold(f"{_TEST_SHARE:.0%} of the configurations", ~test, test)
 
 
 def by_application(samples: VectorSamples) -> Iterator[VectorFold]:

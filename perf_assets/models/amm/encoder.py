@@ -246,7 +246,6 @@ def fit_encoder(
     options: AmmOptions | None = None,
     *,
     embedding: str = "tabnet",
-    reference: str | None = None,
     seed: int = 0,
 ) -> AmmEncoder:
     """Train on the benchmark rows of the known machines; target: log(time / time on the reference machine).
@@ -258,7 +257,7 @@ def fit_encoder(
     if not samples.is_benchmark.any():
         raise BadInputError("an AMM needs benchmark rows: name the benchmark applications")
     machines = samples.encoder_machines
-    reference = reference or samples.machines[[*samples.training_machines, *machines][0]]
+    reference = samples.machines[[*samples.training_machines, *machines][0]]
     layout = SuiteLayout.of(samples)
     rows = benchmark_results(samples, layout)
     times = log_times(samples, layout)
@@ -271,7 +270,15 @@ def fit_encoder(
         )
     scaler = Scaler.fit(inputs)
     fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
-    encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)
+    encoder = AmmEncoder(
+        scaler=scaler,
+        embedding=fitted,
+        options=options,
+        fleet_max=0.0,
+        reference=reference,
+        machines=tuple(samples.machines[m] for m in machines),
+        layout=layout,
+    )
     embedded = [encoder._embed(rows[m]) for m in machines]
     largest: dict[Weighting, float] = {
         weighting: float(np.max([adjust(combine(embedded_rows, weighting)) for embedded_rows in embedded]))

@@ -41,9 +41,9 @@ class SmallGp:
     """Leave-one-out predictions of the training rows, at the same hyperparameters."""
 
     @classmethod
-    def fit(cls, inputs: Floats, target: Floats, *, centre: float | None = None) -> "SmallGp":
-        """From rows x features; the mean far from all rows is `centre`, by default the rows' mean."""
-        middle = float(target.mean()) if centre is None else centre
+    def fit(cls, inputs: Floats, target: Floats) -> "SmallGp":
+        """Fit to rows x features; the mean far from all rows is that of the rows."""
+        middle = float(target.mean())
         chosen = slice(None) if len(target) <= _MANY else np.random.default_rng(0).permutation(len(target))[:_MANY]
         few, wanted = inputs[chosen], target[chosen] - middle
         unit = _typical_distance(few)
@@ -53,7 +53,7 @@ class SmallGp:
                 for share in _LINEAR_SHARES
                 for length in (_LENGTHS if share < 1 else (1.0,))
             ),
-            key=lambda found: found[0],
+            key=lambda tried: tried[0],
         )
         evidence, noise, variance, length, share = best
         inverse = np.linalg.inv(_kernel(inputs, inputs, length, share) + noise * np.eye(len(target)))

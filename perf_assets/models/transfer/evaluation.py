@@ -91,7 +91,6 @@ def evaluate_transfer(
     shots: int,
     seeds: int = 10,
     *,
-    first_seed: int = 0,
     is_log: bool = True,
     is_full: bool = True,
     extra: Sequence[TransferCandidate] = (),
@@ -112,7 +111,7 @@ def evaluate_transfer(
         baselines = {name: fit for name, fit in baselines.items() if name not in absent}
     baselines |= target_baselines(task.target) | {one.name: one.fit for one in extra}
     every = np.arange(len(task.target)) if rows is None else rows
-    for seed in range(first_seed, first_seed + seeds):
+    for seed in range(seeds):
         split = Split.draw(every, seed)
         few = split.shots(shots)
         product = fit_product(task, few, seed, is_log=is_log, extra=extra)

@@ -46,9 +46,7 @@ class Source:
         )
 
 
-def group_sources(
-    tables: Sequence[TransferTable], *, settings: SourceNetSettings | None = None, seed: int = 0
-) -> tuple[Source, ...]:
+def group_sources(tables: Sequence[TransferTable], settings: SourceNetSettings | None = None) -> tuple[Source, ...]:
     """One source per group of tables with the same counters, as far as they are the same."""
     groups: list[list[TransferTable]] = []
     for table in tables:
@@ -57,7 +55,7 @@ def group_sources(
             groups.append([table])
         else:
             home.append(table)
-    return tuple(Source(tuple(group), _rows(group), settings or SourceNetSettings(), seed) for group in groups)
+    return tuple(Source(tuple(group), _rows(group), settings or SourceNetSettings()) for group in groups)
 
 
 def _overlap(group: Sequence[TransferTable], table: TransferTable) -> float:
@@ -101,7 +99,7 @@ class TransferTask:
         """From tables of sources; counters are the same by name, or by the quantity that the catalogue gives them."""
         if not tables:
             raise BadInputError("a transfer needs at least one source")
-        sources = group_sources(tables, settings=settings)
+        sources = group_sources(tables, settings)
         same = tuple(same_counters(one.rows.counter_names, target.counter_names, catalogue) for one in sources)
         return cls(sources, target, same)
 
