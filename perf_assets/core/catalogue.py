@@ -90,7 +90,7 @@ class Resolved:
         return [name for names, _ in self.terms for name in names]
 
     def text(self) -> str:
-        """As a person writes it."""
+        """Formula as a person writes it."""
         named = [(" or ".join(names), factor) for names, factor in self.terms]
         return " + ".join(name if factor == 1 else f"{factor:g} {name}" for name, factor in named)
 

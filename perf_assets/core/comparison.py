@@ -49,7 +49,7 @@ class Ranked(Estimate):
 
     @property
     def place(self) -> str:
-        """As people read it."""
+        """Place as people read it."""
         return (
             str(self.best_place) if self.best_place == self.worst_place else f"{self.best_place} to {self.worst_place}"
         )
@@ -98,12 +98,12 @@ class ComparedMachine:
     """A machine for the whole portfolio."""
 
     place: str
-    """By the measure that the comparison ranks by; more than one where intervals overlap."""
+    """Place by the measure that the comparison ranks by; more than one where intervals overlap."""
     machine: str
     relative_time: Ranked
     """Mean of those of the applications by their weights: above 1 is slower than the baseline."""
     node_hours: Ranked
-    """For the work that takes `WORK_NODE_HOURS` on the baseline."""
+    """Node-hours for the work that takes `WORK_NODE_HOURS` on the baseline."""
     energy_kwh: Ranked | None
     """Energy for the work, where power was given."""
     price: Ranked | None
@@ -128,7 +128,7 @@ class Comparison:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Those that are known."""
+        """Measures that are known."""
         return tuple(name for name in MEASURES if self.of(name))
 
     @property

@@ -102,7 +102,7 @@ class MachineSpec(_Part):
     gpu: Gpu | None = None
     network: Network | None = None
     sources: tuple[str, ...] = Field(min_length=1)
-    """Where the figures are from."""
+    """Sources of the figures."""
 
     def to_row(self) -> dict[str, Any]:
         """Flat form, one value per column of `core_machines__specs`."""

@@ -32,7 +32,7 @@ class AmmReference:
 
 
 class _Fields(BaseModel):
-    """As they stand in the file; what is absent or empty is unset."""
+    """Fields as they stand in the file; what is absent or empty is unset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

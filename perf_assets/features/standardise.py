@@ -27,7 +27,7 @@ class Scaler:
 
     @classmethod
     def fit(cls, values: Floats) -> "Scaler":
-        """From rows x counters; rows that are all NaN say nothing."""
+        """Fit to rows x counters; rows that are all NaN say nothing."""
         logs = signed_log(values[np.isfinite(values).any(axis=1)])
         count = np.maximum(np.isfinite(logs).sum(axis=0), 1)
         mean = np.nansum(logs, axis=0) / count
@@ -40,7 +40,7 @@ class Scaler:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Floats]) -> "Scaler":
-        """From what was saved, among other arrays or not."""
+        """Restore what `arrays` gave, among other arrays or not."""
         return cls(arrays["mean"], arrays["spread"])
 
     def transform(self, values: Floats) -> Floats:

@@ -36,7 +36,7 @@ class MultiprocessProfile(_Settings):
     executor: Literal["multiprocess"]
     threads_per_process: _Count
     processes: _Count | None = None
-    """As many as the cores allow where not given."""
+    """Processes at once; as many as the cores allow where not given."""
 
 
 class LocalCluster(_Settings):

@@ -19,7 +19,7 @@ _NESTED = 256
 """Property of an attribute whose values make a region path."""
 _MAX_PATH = 8
 _MAX_WHOLE_PATH = 64
-"""Where rows of any depth are wanted; a deeper profile is refused, and not cut."""
+"""Deepest path where rows of any depth are wanted; a deeper profile is refused, and not cut."""
 _ADIAK_WHOLE = frozenset(("int", "unsigned int", "long", "unsigned long", "longlong", "unsigned longlong"))
 _MAX_DESCRIPTION = 16
 """Nodes above an attribute that describe it: type, properties, alias, unit …"""
@@ -48,7 +48,7 @@ class Row:
     """Region path."""
     attributes: tuple[Attribute, ...]
     values: list[str]
-    """As many as attributes."""
+    """Values, one per attribute."""
     kinds: tuple[str, ...] = ()
     """Attribute of each part of the path, as in function, loop, mpi.function; of whole profiles only."""
     facts: dict[str, str] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class SourceFile:
     """A regular file."""
 
     path: str
-    """Where it is."""
+    """Path of the file."""
     name: str
     """Its path relative to what was read, with `/`."""
     size: int

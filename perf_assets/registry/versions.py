@@ -98,7 +98,7 @@ def newest_version(name: str) -> int:
 
 
 def fitted_folder(name: str, version: int) -> Path:
-    """Where the arrays of a registered version are, on this machine."""
+    """Folder with the arrays of a registered version, on this machine."""
     open_store()
     try:
         folder = Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}"))

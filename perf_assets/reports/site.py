@@ -40,12 +40,12 @@ def template(name: str, **filters: Callable[..., Any]) -> Template:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """With its zone; a time without one is UTC."""
+    """Time with its zone; one without is UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def utc(moment: datetime) -> str:
-    """As people read it, to the minute."""
+    """Time as people read it, to the minute."""
     return f"{in_utc(moment):%Y-%m-%d %H:%M} UTC"
 
 
@@ -120,7 +120,7 @@ class Part:
     said: str
     charts: Sequence[Chart]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """By caption; the first column names the row."""
+    """Tables by caption; the first column names the row."""
 
 
 def results_page(title: str, origin: str, lead: str, parts: Sequence[Part], *, is_in_site: bool = True) -> str:

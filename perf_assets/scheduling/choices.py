@@ -40,9 +40,9 @@ class KillAt(Enum):
     """When a running job is ended."""
 
     REQUEST = "request"
-    """At the time that its user asked for, as is usual."""
+    """Kill at the time that the user asked for, as is usual."""
     BOUND = "bound"
-    """At the predicted bound."""
+    """Kill at the predicted bound."""
     NEVER = "never"
 
 

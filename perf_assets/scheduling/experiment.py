@@ -88,7 +88,7 @@ def _measure_strategies(experiment: Experiment, load_and_repetition: tuple[float
 
 
 def where_faster(turnaround: Mapping[tuple[str, float], float], strategy: str) -> str:
-    """At which loads a strategy has a lower mean turnaround than practice."""
+    """Loads at which a strategy has a lower mean turnaround than practice."""
     loads = sorted({load for name, load in turnaround if name == strategy})
     ours, theirs = ([turnaround[name, load] for load in loads] for name in (strategy, PRACTICE))
     ranges = better_loads(loads, ours, theirs)

@@ -32,12 +32,12 @@ class Metrics:
 
     jobs: int
     turnaround: Summary
-    """From submission to end."""
+    """Time from submission to end."""
     wait: Summary
     bounded_slowdown: Summary
     """(wait + run) / max(run, 10 s), at least 1."""
     makespan_s: float
-    """From the first submission to the last end."""
+    """Time from the first submission to the last end."""
     utilisation: float
     """Node-seconds used over those that there were until the last end."""
     node_hours: float
@@ -45,7 +45,7 @@ class Metrics:
     killed_node_hours: float
     """Node-hours of jobs that were killed: spent for nothing."""
     turnaround_with_reruns_mean_s: float
-    """As if each killed job had waited once more and then run to its end: what kills cost whoever is killed."""
+    """Turnaround as if each killed job had waited once more and then run to its end: what kills cost users."""
     underestimated: int
     """Jobs that ran longer than planned at their submission."""
     promises_broken: int

@@ -37,7 +37,7 @@ class Schedule:
 
     machines: tuple[Machine, ...]
     jobs: Jobs
-    """With the estimates and limits that they had in the end."""
+    """Jobs with the estimates and limits that they had in the end."""
     outcome: Outcome
 
     @property
@@ -47,7 +47,7 @@ class Schedule:
 
     @property
     def nodes(self) -> Integers:
-        """That each job ran on."""
+        """Nodes that each job ran on."""
         return self.jobs.nodes[self.outcome.option]
 
     @property
@@ -65,7 +65,7 @@ class Schedule:
 
     @property
     def seconds(self) -> Floats:
-        """That each job ran."""
+        """Seconds that each job ran."""
         return self.outcome.end - self.outcome.start
 
 

@@ -101,11 +101,11 @@ class Noted:
     threads: int
     measured_seconds: float
     predicted_seconds: float
-    """Before this run was known."""
+    """Prediction before this run was known."""
     lower_seconds: float
     upper_seconds: float
     bundle: str
-    """In the landing zone."""
+    """Name of its bundle in the landing zone."""
     is_new: bool
     """False where the same run had been handed in before."""
     observed_count: int
@@ -141,7 +141,7 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return [asdict(row) for row in self._rows]  # type: ignore[call-overload]
 
     def to_frame(self) -> "pd.DataFrame":
-        """As a data frame."""
+        """Rows as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dicts())
@@ -184,7 +184,7 @@ class Compared(Rows[ComparedMachine]):
 
 
 def shown(value: object) -> str:
-    """As a person reads it: four digits of a number, a dash for nothing."""
+    """Value as a person reads it: four digits of a number, a dash for nothing."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

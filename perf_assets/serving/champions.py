@@ -226,9 +226,9 @@ def _is_served(name: str, aliases: dict[str, int]) -> bool:
 
 
 OBSERVED_SECONDS = 0.3
-"""Between two looks at the landing zone: a run that somebody hands in counts within a second."""
+"""Seconds between two looks at the landing zone: a run that somebody hands in counts within a second."""
 ALIAS_SECONDS = 2.0
-"""Between two looks at the registry."""
+"""Seconds between two looks at the registry."""
 _log = logging.getLogger("perf_assets.serve")
 
 

@@ -133,7 +133,7 @@ class Predictor:
 
 @lru_cache(maxsize=1024)
 def _microarchitecture(lake: Lake, machine: str) -> str | None:
-    """As its data sheet says; None where there is none, or no warehouse."""
+    """Microarchitecture as the data sheet says; None where there is none, or no warehouse."""
     if not lake.warehouse.is_file():
         return None
     query = f"SELECT microarchitecture FROM {SPECS.name} WHERE machine = ?"

@@ -38,7 +38,7 @@ class _Configured(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     machine: MachineId
-    """On which it ran."""
+    """Machine on which it ran."""
     app: _Text = Field(min_length=1, max_length=MAX_APP)
     args: _Text = Field(default="", max_length=MAX_ARGS)
     ranks: int = Field(ge=1, le=_MOST)

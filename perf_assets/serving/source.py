@@ -28,7 +28,7 @@ class ServedSource:
 
     model: SourceModel
     versions: Mapping[str, int]
-    """By alias."""
+    """Version by alias."""
     catalogue: Catalogue
 
     @classmethod

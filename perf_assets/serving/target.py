@@ -23,7 +23,7 @@ from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
 
 _SLACK = 1e-6
-"""Relative: a number that was written and read again is still inside."""
+"""Relative slack: a number that was written and read again is still inside."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Seen:
     """A run that was observed."""
 
     asked: CheckedRun
-    """As it was on the reference machine."""
+    """Run as it was on the reference machine."""
     residual: float
     """Log of its time over what the champion says."""
 
@@ -94,7 +94,7 @@ class ServedTarget:
     made_at: datetime
     is_simulated: bool
     corrections: dict[str, OnlineCorrection] = field(default_factory=dict)
-    """By view; replaced as a whole, so that answers under way keep the ones they began with."""
+    """Corrections by view; replaced as a whole, so that answers under way keep the ones they began with."""
 
     @classmethod
     def load(cls, machine: str, version: int, catalogue: Catalogue) -> "ServedTarget":

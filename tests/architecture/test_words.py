@@ -8,7 +8,10 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "perf_assets"
-BAD_START = re.compile(r"(Of |The same\b|The arrays\.|A saved one|Saved ones?\b|Some of them|All of them|To be saved)")
+BAD_START = re.compile(
+    r"(Of |That |Those |The same\b|The arrays\.|A saved one|Saved ones?\b|Some of them|All of them|To be |From what |"
+    r"By (alias|machine|name|view)\b|As (it|they|people|a person)\b)"
+)
 """Answers to a question that only the neighbour asks: a docstring begins with a noun or a verb."""
 LEFT_TO_DO = {"defs", "workflows", "storage", "demo", "cli"}
 """Packages whose words have not been gone over yet; this set only shrinks."""

@@ -66,7 +66,7 @@ class Descriptions:
         return FleetTables(runs, self.kernels, self.sheets)
 
     def of_machines(self, machines: list[str]) -> "Descriptions":
-        """Those of some machines."""
+        """Descriptions of some machines."""
         return replace(self, rows=self.rows[self.rows["machine"].isin(machines)].reset_index(drop=True))
 
     def updated(self, newer: "Descriptions") -> "Descriptions":

@@ -31,7 +31,7 @@ class ApplicationTable:
     log_relative_time: Floats
     """NaN throughout where the table does not say."""
     labels: dict[str, NDArray[np.str_]]
-    """Those of source_machine, target_machine and app that the table has."""
+    """Columns source_machine, target_machine and app, as far as the table has them."""
     is_simulated: bool
     notes: tuple[str, ...]
 

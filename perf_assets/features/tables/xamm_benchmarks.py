@@ -29,7 +29,7 @@ class BenchmarkTable:
     settings: NDArray[np.str_]
     """Setting of each row; a machine has a setting once."""
     kernels: tuple[str, ...]
-    """Those that ran on all machines."""
+    """Kernels that ran on all machines."""
     times: Floats
     """Above 0, of whatever unit; NaN where a kernel was not run in a setting."""
     is_simulated: bool
@@ -37,7 +37,7 @@ class BenchmarkTable:
 
     @property
     def machine_names(self) -> list[str]:
-        """In the order of the tables."""
+        """Machines in the order of the tables."""
         return list(dict.fromkeys(self.machines.tolist()))
 
 

@@ -21,7 +21,7 @@ class AmmSide:
     file: str
     encoder_version: str
     vectors: Mapping[str, Sequence[float]]
-    """By machine."""
+    """AMM of each machine."""
     machine: str | None
     """The only one that is meant, where the configuration names it."""
 

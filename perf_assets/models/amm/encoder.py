@@ -97,7 +97,7 @@ def machine_models(
 
 _LEAST_SHARE = 0.5
 _NANOSECONDS = 1e9
-"""In seconds the logarithm of 1 + time would be the time itself, and short kernels would all look alike."""
+"""Unit of times: in seconds the logarithm of 1 + time would be the time itself, and short kernels all alike."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class SuiteLayout:
 
     @classmethod
     def restore(cls, description: Mapping[str, Sequence[str]]) -> "SuiteLayout":
-        """From what `dataclasses.asdict` gave, read from JSON."""
+        """Restore what `dataclasses.asdict` gave, read from JSON."""
         return cls(**{name: tuple(values) for name, values in description.items()})
 
     def log_times(self, samples: PairedSamples) -> Floats:
@@ -177,9 +177,9 @@ class AmmEncoder:
     reference: str
     """Machine that the encoder's target is relative to."""
     machines: tuple[str, ...]
-    """That it was trained on."""
+    """Machines that it was trained on."""
     layout: SuiteLayout | None
-    """Where the benchmark is a suite: which of its results an AMM is made of."""
+    """Results of a suite that an AMM is made of; None where the benchmark is no suite."""
     largest: Mapping[Weighting, float] = field(default_factory=dict)
     """Largest adjusted component over the training machines, by weighting: `fleet_max` of every option."""
 

@@ -28,7 +28,7 @@ class Interval:
 
 
 def cross_conformal(held_out: Floats, target: Floats, severity: float, level: float = 0.9) -> Interval:
-    """From predictions of the shots by fits that did not see them; `severity` is the rescaled one.
+    """Interval from predictions of the shots by fits that did not see them; `severity` is the rescaled one.
 
     With too few shots for the quantile, the largest error is stretched as exponentially distributed errors ask for.
     """

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from perf_assets.features.samples import Floats
 
 _LENGTHS = (0.3, 0.6, 1.0, 2.0, 4.0)
-"""In units of the root mean squared distance of two rows."""
+"""Length scales, in units of the root mean squared distance of two rows."""
 _LINEAR_SHARES = (0.0, 0.3, 0.7, 0.95, 1.0)
 _NOISES = np.logspace(-4, 1, 16)
 """Variance of the noise relative to that of the function."""

@@ -12,7 +12,7 @@ from perf_assets.models.common.trees import TreeEnsemble
 
 DOWNSTREAM = ("xgboost", "random_forest", "bagging", "adaboost")
 MOST_EXAMPLES = 16_000
-"""That trees are fitted on."""
+"""Examples that trees are fitted on."""
 _BOOSTED_FILE = "xgboost.ubj"
 _ENSEMBLE_FILE = "trees.npz"
 

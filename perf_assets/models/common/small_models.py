@@ -232,11 +232,11 @@ FIT_SMALL: dict[str, Callable[[Floats, Floats, int], SmallModel]] = {
     "extra_trees": fit_extra_trees,
     "xgboost": fit_xgboost,
 }
-"""From the simplest on."""
+"""Fits by name, the simplest first."""
 
 
 def _forest(trees: Sequence[tuple[NDArray[Any], ...]], base: float) -> Forest:
-    """From feature, threshold, left, right (negative in a leaf) and value of every tree."""
+    """Forest of feature, threshold, left, right (negative in a leaf) and value of every tree."""
     shape = (len(trees), max(len(tree[0]) for tree in trees))
     feature, left, right = (np.zeros(shape, np.int32) for _ in range(3))
     threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)

@@ -26,7 +26,7 @@ class TrainedEncoder:
 
     encoder: AmmEncoder
     without: Mapping[str, AmmEncoder]
-    """By physical machine: what an encoder says that has not seen it, for scores on machines that are held out."""
+    """Encoders that have not seen a machine, by physical machine, for scores on machines that are held out."""
     tried: pd.DataFrame
     """weighting, normalize, log_rmse on machines that were held out; empty where none could be."""
 

@@ -43,7 +43,7 @@ class PriorBasis:
     seed: int
     members: dict[MemberKey, FittedComponent] = field(default_factory=dict)
     terms: dict[tuple[str, str], PriorTerms] = field(default_factory=dict)
-    """By target and source as programs see them: what known machines that played the target taught."""
+    """Terms by target and source as programs see them: what known machines that played the target taught."""
 
     @cached_property
     def samples(self) -> PairedSamples:

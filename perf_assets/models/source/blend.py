@@ -27,7 +27,7 @@ class Blend:
     components: dict[str, PairPredictor]
     weights: dict[str, float]
     caution: float
-    """Times the mean squared benchmark log ratio of the pair: the more machines differ, the less is known, and of an
+    """Factor on the mean squared benchmark log ratio of a pair: the more machines differ, the less is known, and of an
     uncertain ratio the value with the smallest expected relative error lies below its median, by about its variance."""
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:

@@ -139,7 +139,7 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
 
 
 def possible(names: Iterable[str], samples: PairedSamples) -> list[str]:
-    """Those of the methods that these samples allow."""
+    """Methods that these samples allow."""
     return [name for name in names if _obstacle(name, samples) is None]
 
 

@@ -32,7 +32,7 @@ class Machines:
     samples: PairedSamples
     """Benchmark rows only; counters are those of kernels."""
     applications: tuple[str, ...]
-    """That were in training."""
+    """Applications that were in training."""
     trained: tuple[str, ...]
     """Machines whose application runs were in training."""
 

@@ -63,7 +63,7 @@ class PairMedian:
 
     @classmethod
     def fit(cls, samples: PairedSamples) -> "PairMedian":
-        """From all runs that can be seen."""
+        """Fit to all runs that can be seen."""
         times = samples.log_seconds[:, ~samples.is_benchmark]
         medians = np.full((len(times), len(times)), np.nan)
         for source in samples.training_machines:

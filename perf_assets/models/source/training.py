@@ -197,7 +197,7 @@ class _FoldTask:
     amm_options: AmmOptions | None
     attention: AttentionSettings | None
     amms: Amms | None
-    """By an encoder that has not seen the machine that is held out."""
+    """AMMs by an encoder that has not seen the machine that is held out."""
 
 
 def _predict_fold(samples: PairedSamples, piece: _FoldTask) -> HeldOutFold:

@@ -214,7 +214,7 @@ def fit_published_amm(samples: PairedSamples, seed: int, options: AmmOptions | N
 
 
 OTHER_EMBEDDINGS = ("nn", "ae", "vae")
-"""Beside TabNet."""
+"""Embeddings beside TabNet."""
 OTHER_AMM_OPTIONS = {
     "l2": AmmOptions(weighting="l2"),
     "variance": AmmOptions(weighting="variance"),
@@ -222,7 +222,7 @@ OTHER_AMM_OPTIONS = {
     "fleet_max": AmmOptions(normalize="fleet_max"),
     "none": AmmOptions(normalize="none"),
 }
-"""Beside the mean with `own_max`."""
+"""Options beside the mean with `own_max`."""
 FIT: dict[str, Callable[[PairedSamples, int], FeaturePart]] = {
     "counters": lambda samples, seed: Counters(fit_scaler(samples)),
     "one_hot": lambda samples, seed: OneHot(tuple(samples.machines[m] for m in samples.training_machines)),

@@ -80,7 +80,7 @@ class Expectation:
     amplitudes: Floats
     """Standard deviations by cause (offset, application, counters, profile, noise), in log seconds."""
     freedom: Floats
-    """By cause: standard deviation of the logarithm of the true amplitude around that of the expected one."""
+    """Standard deviation, by cause, of the logarithm of the true amplitude around that of the expected one."""
     length_shares: Floats
     """Probability of each of `LENGTHS`, with sum 1."""
     kind_shares: Floats
@@ -88,7 +88,7 @@ class Expectation:
 
     @classmethod
     def of(cls, spreads: Spreads) -> "Expectation":
-        """Where only the size of errors is known: a factor of two either way, all lengths and kinds as likely."""
+        """Expect errors of a known size: a factor of two either way, all lengths and kinds as likely."""
         lengths, kinds = (np.full(count, 1 / count) for count in (len(LENGTHS), len(KINDS)))
         return cls(spreads.by_cause(), np.full(len(EVERY_CAUSE), FREEDOM), lengths, kinds)
 
@@ -101,7 +101,7 @@ class Expectation:
         return replace(self, amplitudes=amplitudes)
 
     def arrays(self) -> dict[str, Floats]:
-        """By name, to be saved."""
+        """Arrays to store, by name."""
         return {
             "amplitudes": self.amplitudes,
             "freedom": self.freedom,

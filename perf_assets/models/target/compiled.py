@@ -26,7 +26,7 @@ class QuickPaired:
 
     model: PairedModel
     rows: dict[str, int]
-    """By configuration."""
+    """Row of each configuration."""
     times: Floats
     """Configurations x machines: log seconds, NaN on the target."""
     is_known: Mask
@@ -39,7 +39,7 @@ class QuickPaired:
 
     @classmethod
     def of(cls, model: PairedModel, samples: PairedSamples) -> "QuickPaired":
-        """From the samples that the model was fitted on."""
+        """Compile a model on the samples that it was fitted on."""
         times = np.vstack([samples.log_seconds.T, np.full(len(samples.machines), np.nan)])
         times[:, model.target] = np.nan
         elsewhere = np.delete(times, [model.source, model.target], axis=1)

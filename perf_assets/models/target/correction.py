@@ -234,7 +234,7 @@ class PairedModel:
 
     @classmethod
     def load(cls, folder: Path) -> "PairedModel":
-        """From what `save` stored. The samples it is used on must have the same machines, counters and benchmark."""
+        """Read what `save` wrote. The samples it is used on must have the same machines, counters and benchmark."""
         description, arrays = archive.load(folder / _CORRECTION_FILE)
         runs = RunInputs(arrays["counters"], arrays["profile"], arrays["apps"])
         residuals = {bool(key): arrays[f"residual_{key}"] for key in (0, 1) if f"residual_{key}" in arrays}

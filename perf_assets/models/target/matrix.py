@@ -75,7 +75,7 @@ def matrix(samples: PairedSamples, todo: Sequence[Pair]) -> Iterator[tuple[Pair,
 
 
 def _priors_of(samples: PairedSamples, asked: tuple[str, tuple[str, ...]]) -> dict[str, Prior]:
-    """By source."""
+    """Priors of a target by source."""
     (target, sources), parts = asked, PriorParts(0)
     place = samples.machines.index
     return {source: _prior(samples, place(target), place(source), parts) for source in sources}

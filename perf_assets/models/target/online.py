@@ -44,7 +44,7 @@ class OnlineCorrection:
 
     @classmethod
     def fit(cls, observed: RunInputs, residuals: Floats, expected_spread: float) -> "OnlineCorrection":
-        """From the log of measured over predicted time of observed runs, oldest first.
+        """Fit to the log of measured over predicted time of observed runs, oldest first.
 
         `expected_spread` is the standard deviation of these that the model expects.
         """

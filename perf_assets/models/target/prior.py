@@ -69,7 +69,7 @@ class PriorTerms:
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> "PriorTerms":
-        """From what `described` gave, read from JSON."""
+        """Restore what `described` gave, read from JSON."""
         widths = description["half_widths"]
         return cls(
             dict(description["weights"]),
@@ -115,7 +115,7 @@ class Prior:
 
     @classmethod
     def load(cls, folder: Path) -> "Prior":
-        """From what `save` stored. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         terms = PriorTerms.of(archive.load(folder / _FILE)[0])
         return cls.of(terms, {name: load_component(name, folder / name) for name in terms.weights})
 

@@ -28,7 +28,7 @@ from perf_assets.models.target.causes import (
 from perf_assets.models.target.run_view import RunView
 
 UNKNOWN = Spreads(offset=0.3, run=0.2)
-"""Where no machine can play the target: it may be a third faster or slower, and single runs a fifth beside that."""
+"""Spreads where no machine can play the target: a third faster or slower, and single runs a fifth beside that."""
 _WIDE = 2.0
 """Factor on `FREEDOM` for a trial's own amplitudes, of which less is assumed than of a target's."""
 _LEAST_RUNS = 20

@@ -26,7 +26,7 @@ PAIRED = "paired"
 """The average of all candidates that pair runs."""
 _FOLDS = 5
 _LEAST_SHOTS = 5
-"""To choose on held-out shots: with fewer, a model of the shots alone knows next to nothing."""
+"""Shots that a choice on held-out ones needs: with fewer, a model of the shots alone knows next to nothing."""
 _ENOUGH_FOR_INTERVAL = 20
 """Held-out shots that tell where nine tenths of the errors end, with two of them beyond; with fewer, the model's own
 spread tells."""
@@ -56,7 +56,7 @@ class AdaptedView:
     """Interval of log seconds, from held-out shots or, without any shot, from known machines that played the target;
     where it is None the model's own spread is taken."""
     interval_alone: Interval | None
-    """For configurations that ran on the source and nowhere else: less is known of them."""
+    """Interval of configurations that ran on the source and nowhere else: less is known of them."""
     model: PairedModel
     shots_only: ShotsOnly | None = None
     """Predicts instead of `model` where it was chosen; next runs are planned with `model` all the same."""

@@ -61,7 +61,7 @@ class Alignment:
     def fit(
         cls, source: SourceNet, start: Start, counters: Floats, target: Floats, *, is_fixed: bool = False
     ) -> "Alignment":
-        """From the shots: rows x counters as measured, and their target. A fixed one stays at its start."""
+        """Fit to the shots: rows x counters as measured, and their target. A fixed one stays at its start."""
         scaler = shot_scaler(counters)
         logs = signed_log(counters)
         scaled = standardised_logs(scaler, logs)
@@ -129,7 +129,7 @@ class Alignment:
 
     @classmethod
     def restore(cls, source: SourceNet, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Alignment":
-        """From what `description` and `arrays` gave."""
+        """Restore what `description` and `arrays` gave."""
         start = Start(description["start"], arrays["start.weights"], arrays["start.bias"], arrays["start.centre"])
         scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), AlignmentFreedom(**description["freedom"])
         gain, offset = description["gain"], description["offset"]
@@ -168,7 +168,7 @@ class Aligned:
 
     @classmethod
     def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Aligned":
-        """From what `description` and `arrays` gave."""
+        """Restore what `description` and `arrays` gave."""
         sources = [
             SourceNet.restore(stored, archive.part(f"source{i}.", arrays))
             for i, stored in enumerate(description["sources"])

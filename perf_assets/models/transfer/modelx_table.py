@@ -82,7 +82,7 @@ class ModelxRow:
         return self.product / self.target_best
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Row as a JSON object."""
         return {**asdict(self), "sources": list(self.sources)}
 
 

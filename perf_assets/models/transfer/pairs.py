@@ -32,7 +32,7 @@ class PairedCandidate:
 
     @classmethod
     def of(cls, samples: PairedSamples, source: int, target: int) -> "PairedCandidate":
-        """With a prior if there are benchmark rows and other machines to learn it from."""
+        """Candidate with a prior if there are benchmark rows and other machines to learn it from."""
         has_prior = samples.is_benchmark.any() and len(samples.hide_machine(target).examples())
         return cls(samples, source, target, fit_prior(samples, target, 0, source=source) if has_prior else None)
 

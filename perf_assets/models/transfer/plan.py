@@ -38,7 +38,7 @@ class PlannedRow:
 
 
 def plan_rows(adapted: AdaptedTransfer, task: TransferTask, budget: int) -> list[PlannedRow]:
-    """At most `budget` rows of the sources, best first."""
+    """Plan at most `budget` rows of the sources, best first."""
     if not adapted.scores:
         raise BadInputError("there are too few rows to tell how sure the model is")
     places, counters = _candidates(task)

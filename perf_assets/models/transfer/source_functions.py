@@ -52,7 +52,7 @@ class SmoothFunction:
 
     @classmethod
     def fit(cls, rows: Floats, target: Floats, variances: Floats) -> "SmoothFunction":
-        """From rows x features in the metric; `variances` are smooth, linear and noise, for a target of variance 1."""
+        """Fit to rows x features in the metric; `variances`: smooth, linear and noise, for a target of variance 1."""
         smooth, linear, noise = (float(one) for one in variances)
         level = float(target.mean())
         kernel = _kernel(rows, rows, smooth, linear) + (noise + _JITTER) * np.eye(len(rows))
@@ -86,11 +86,11 @@ class SourceGroup:
     weights: Floats
     """Root of the weight of each shared feature that varies: what one standard deviation of it is worth."""
     functions: tuple[SourceFunction, ...]
-    """Those that know something, two per table at most."""
+    """Functions that know something, two per table at most."""
 
     @classmethod
     def fit(cls, tables: Sequence[TransferTable], same: Mapping[str, str], target: TransferTable) -> "SourceGroup":
-        """From tables that all have the features of `same` (source feature by target feature)."""
+        """Fit to tables that all have the features of `same` (source feature by target feature)."""
         shared = [name for name in target.counter_names if name in same]
         columns = [table.counters[:, [table.counter_names.index(same[n]) for n in shared]] for table in tables]
         targets = [table.target for table in tables]

@@ -75,7 +75,7 @@ class SourceNet:
         settings: SourceNetSettings | None = None,
         seed: int = 0,
     ) -> "SourceNet":
-        """From rows x counters; `dataset` says of which of several homogeneous sources a row is.
+        """Train on rows x counters; `dataset` says of which of several homogeneous sources a row is.
 
         Sources may differ by a constant (a faster machine), which is learned beside the net and then left out: an
         alignment has its own offset.
@@ -136,7 +136,7 @@ class SourceNet:
 
     @classmethod
     def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "SourceNet":
-        """From what `description` and `arrays` gave."""
+        """Restore what `description` and `arrays` gave."""
         weights = {f"{layer}.{kind}": arrays[f"{layer}.{kind}"] for layer in _LAYERS for kind in ("weight", "bias")}
         scaler = Scaler(arrays["mean"], arrays["deviation"])
         names = tuple(description["counter_names"])

@@ -86,7 +86,7 @@ class TransferTask:
     sources: tuple[Source, ...]
     target: TransferTable
     same: tuple[Mapping[str, str], ...]
-    """For each source: its counter by target counter."""
+    """Source counter by target counter, per source."""
 
     @classmethod
     def of(
@@ -96,7 +96,7 @@ class TransferTask:
         catalogue: Catalogue | None = None,
         settings: SourceNetSettings | None = None,
     ) -> "TransferTask":
-        """From tables of sources; counters are the same by name, or by the quantity that the catalogue gives them."""
+        """Task of tables of sources; counters are the same by name, or by the quantity that the catalogue gives."""
         if not tables:
             raise BadInputError("a transfer needs at least one source")
         sources = group_sources(tables, settings)

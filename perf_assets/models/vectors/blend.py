@@ -27,7 +27,7 @@ _FOLDS = 3
 _APPLICATION_FOLDS = 2
 """Each is a fit of every method, and there is one blend for each application that is held out outside."""
 _MOST_SAMPLES = 3000
-"""To learn from where weights are chosen: the samples of a configuration say almost the same."""
+"""Samples that are learned from where weights are chosen: those of a configuration say almost the same."""
 _NEIGHBOURS = 100
 _MOST_KEPT = 6000
 _LEAST_SPREAD = 1e-6
@@ -43,7 +43,7 @@ class Ranking:
     places: Floats
     """Samples x machines: 0 is the fastest; infinite where it is not asked for."""
     probability: Floats
-    """That the whole order is right."""
+    """Probability that the whole order is right."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class HeldOutVectors:
     values: Floats
     """Centred log times."""
     orders: Floats
-    """Those that machines are ranked by."""
+    """Centred log times that machines are ranked by."""
     log_seconds: Floats
     """True log times, NaN where it did not run."""
     samples: tuple[str, ...] = ()
@@ -71,9 +71,9 @@ class VectorBlend:
 
     components: Mapping[str, VectorPredictor]
     weights: Mapping[str, float]
-    """For times: smallest squared error of relative times; equal where an application is new."""
+    """Weights for times: smallest squared error of relative times; equal where an application is new."""
     order_weights: Mapping[str, float]
-    """For the ranking: most held-out rows in the right order; equal where an application is new."""
+    """Weights for the ranking: most held-out rows in the right order; equal where an application is new."""
     held_out: HeldOutVectors
     seen: frozenset[str]
     """Machines, or hosts of machines with GPUs, that programs ran on in training."""

@@ -78,7 +78,7 @@ class _Found:
     predicted: dict[str, Floats]
     ranked: dict[str, Floats]
     probability: Floats
-    """That the order of `best` is right; NaN without it."""
+    """Probability that the order of `best` is right; NaN without it."""
     half_widths: Floats
     """Samples x machines: of the intervals of `best`, in log; NaN without it."""
 

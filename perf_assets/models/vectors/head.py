@@ -21,7 +21,7 @@ from perf_assets.features.vectors import levelled
 LEAST_SHOTS = 3
 _LEAST_ERROR = 1e-9
 _PENALTIES = (0.1, 1.0, 10.0)
-"""In squared log times."""
+"""Ridge penalties, in squared log times."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Head:
         return float(np.hypot(own, of_known @ np.abs(self.weights)))
 
     def described(self) -> dict[str, object]:
-        """As JSON."""
+        """Description to store as JSON."""
         return asdict(self) | {"weights": self.weights.tolist()}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> "Head":
-        """From JSON."""
+        """Restore what `described` gave."""
         return cls(**{**described, "weights": np.array(described["weights"])})
 
 
@@ -96,7 +96,7 @@ class _Row:
 
     @classmethod
     def of(cls, slopes: Floats, known: Floats, target: Floats, group: Indices) -> "_Row":
-        """With given slopes: only the offset is fitted."""
+        """Fit the offset alone, with given slopes."""
         residual = target - known @ slopes
         means = np.bincount(group, residual) / np.bincount(group)
         without = (means.sum() - means) / (len(means) - 1)

@@ -149,7 +149,7 @@ class Pairwise:
 
     @classmethod
     def fit(cls, samples: VectorSamples, seed: int, attention: AttentionSettings | None = None) -> "Pairwise":
-        """With a benchmark the machine models that a blend for new applications is made of; else the machine's id."""
+        """Fit the machine models of a blend for new applications; without a benchmark, trees with the machine's id."""
         names = ["onehot_xgboost"]
         if samples.paired.is_benchmark.any():
             names = best_components(samples.paired, "application")
@@ -184,7 +184,7 @@ class Majority:
 
     @classmethod
     def fit(cls, samples: VectorSamples) -> "Majority":
-        """From all configurations, each once."""
+        """Fit to all configurations, each once."""
         return cls(centred(samples.log_seconds))
 
     def predict(self, samples: VectorSamples) -> Floats:
@@ -206,7 +206,7 @@ class Majority:
         return cls(archive.load(folder / "majority.npz")[1]["known"])
 
     def _among(self, ran: Mask) -> Floats:
-        """For the machines that a configuration ran on: from all configurations that ran on these at least."""
+        """Mean log times on the machines that a configuration ran on, from all that ran on these at least."""
         key = ran.tobytes()
         if key not in self._found:
             complete = self._known[np.isfinite(self._known[:, ran]).all(axis=1)]

@@ -58,7 +58,7 @@ class VectorModel:
     """Two blends, for applications that are known and for new ones, and the machines they speak of."""
 
     trained_machines: tuple[str, ...]
-    """Those whose runs can be asked about."""
+    """Machines whose runs can be asked about."""
     feature_names: tuple[str, ...]
     applications: tuple[str, ...]
     reference: str

@@ -24,7 +24,7 @@ class VectorComparison:
     log_rmse: float
     mean_vector_log_rmse: float
     champion_log_rmse: float | None
-    """On the samples that both have held out; None where there are too few."""
+    """Error of the champion on samples that both have held out; None where there are too few."""
     application_log_rmse: float
     """Error on samples of applications that were held out as a whole."""
     champion_application_log_rmse: float | None

@@ -78,7 +78,7 @@ def vector_head(latent: int, machines: int, hidden: int) -> nn.Sequential:
 
 _FILE = "vae_dnn.npz"
 _BATCH = 256
-"""At most; small tables are cut into more pieces, or there would be too few steps."""
+"""Largest batch; small tables are cut into more pieces, or there would be too few steps."""
 _LEAST_STEPS = 16
 _HELD_OUT = 0.1
 """Share of configurations that early stopping looks at."""

@@ -23,7 +23,7 @@ from perf_assets.models.amm.encoder import AmmOptions, Normalisation, Weighting,
 from perf_assets.models.common import archive
 
 LEAST_ROWS = 8
-"""That TabNet can be trained on."""
+"""Rows that TabNet can be trained on."""
 _FINEST = 1e-3
 """Times are given to the scaler in thousandths of the shortest, so that its log(1 + x) is a logarithm."""
 _LEAST_SHARE = 0.5
@@ -44,7 +44,7 @@ class TableEncoder:
     fleet_max: float
     """Largest adjusted component over the training machines."""
     machines: tuple[str, ...]
-    """That it was trained on."""
+    """Machines that it was trained on."""
     is_supervised: bool
     """Whether it learned ratios between machines; otherwise it learned to give its inputs back."""
     training_rows: int

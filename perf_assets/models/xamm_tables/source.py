@@ -50,7 +50,7 @@ class TableSource:
     median_log_ratio: float
     """Median over the training rows: the answer without a model."""
     applications: tuple[str, ...]
-    """That it was trained on, where the table said."""
+    """Applications that it was trained on, where the table said."""
     training_rows: int
     is_simulated: bool
 

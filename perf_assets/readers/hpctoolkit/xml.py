@@ -242,7 +242,7 @@ def _first_row(source: SourceFile, columns: int) -> tuple[float, ...]:
 
 
 def _from_summaries(run: str, source: SourceFile, header: ExperimentFile, labels: dict[str, str]) -> Profile:
-    """From the values in the XML itself: accumulators, to which the `finalize` formula has to be applied."""
+    """Totals from the values in the XML itself: accumulators, to which the `finalize` formula has to be applied."""
     by_metric: dict[str, dict[str, float]] = {}
     for metric in header.metrics:
         name = _SUMMARY.match(metric.name) if metric.is_inclusive else None

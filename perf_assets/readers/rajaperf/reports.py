@@ -30,7 +30,7 @@ class Timing:
     generation: Literal["2024", "2026"]
     kernels: frozenset[str]
     seconds: dict[Key, float]
-    """Without what was not run."""
+    """Seconds of what was run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _panel(axes: Axes, comparison: Comparison, measure: Measure) -> None:
 
 
 def _axis(axes: Axes, low: float, high: float) -> None:
-    """From 0, or logarithmic where values differ widely."""
+    """Axis from 0, or logarithmic where values differ widely."""
     if high > _LONG_AXIS * low:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if high < 100 * low else (1,)))

@@ -60,9 +60,9 @@ class VectorState:
     """A newer model that was not good enough to be promoted."""
     trained_at: datetime | None
     machines: tuple[str, ...]
-    """Those that it speaks of."""
+    """Machines that it speaks of."""
     absent_machines: tuple[str, ...]
-    """Those with enough runs that it does not speak of."""
+    """Machines with enough runs that it does not speak of."""
     limit_days: int
     """Age up to which it is called current."""
 

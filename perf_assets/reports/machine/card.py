@@ -44,7 +44,7 @@ class CardFacts:
     """Whether runs that it was made from are simulated."""
     views: tuple[CardView, ...]
     candidates: pd.DataFrame
-    """As in `MachineFacts`; empty where there were too few runs to hold some out."""
+    """Candidates as in `MachineFacts`; empty where there were too few runs to hold some out."""
     coverage_ratio: float
     """Share of the true times that the interval promises to hold."""
     severity: float | None

@@ -32,7 +32,7 @@ def compiled(function: Function) -> Function:
 
 @cache
 def _folder() -> Path | None:
-    """Where machine code of exactly these sources is kept; None where nothing can be written.
+    """Folder that keeps machine code of exactly these sources; None where nothing can be written.
 
     Numba itself looks at the file of a function only: it would go on with old code of the functions that are called.
     """

@@ -47,7 +47,7 @@ def clear(profile: FreeNodes, machine_nodes: Integers) -> None:
 
 @compiled
 def change(profile: FreeNodes, machine: int, start: float, end: float, nodes: int) -> None:
-    """From `start` to `end`, `nodes` more are free (fewer, where negative)."""
+    """Free `nodes` more from `start` to `end` (fewer, where negative)."""
     first, last = _cut(profile, machine, start), _cut(profile, machine, end)
     for place in range(first, last):
         profile.free[machine, place] += nodes

@@ -11,7 +11,7 @@ from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
 from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS
 
 SHAKE_SECONDS = 10.0
-"""By how much submissions are moved at most when a trace is shaken."""
+"""Most seconds that submissions are moved by when a trace is shaken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +20,9 @@ class Trace:
 
     name: str
     number: Integers
-    """As the log counts them."""
+    """Numbers of jobs as the log counts them."""
     submit: Floats
-    """From the first submission on."""
+    """Seconds from the first submission on."""
     run: Floats
     nodes: Integers
     request: Floats
@@ -69,7 +69,7 @@ class Trace:
         )
 
     def that_fits(self, nodes: int) -> "Trace":
-        """Without the jobs that need more nodes than there are."""
+        """Trace without the jobs that need more nodes than there are."""
         fits = self.nodes <= nodes
         if fits.all():
             return self
@@ -103,7 +103,7 @@ _USERS, _HABITS = 40, 4
 """Users, and kinds of jobs that each submits."""
 _DAY = 86_400.0
 _GAP_SECONDS = 600.0
-"""Between submissions, before they are spread to the load."""
+"""Mean seconds between submissions, before they are spread to the load."""
 _LOAD = 0.7
 _ROUND_REQUESTS = np.array([600.0, 1800.0, 3600.0, 4 * 3600.0, 12 * 3600.0, _DAY])
 

@@ -55,7 +55,7 @@ class TimeEstimator:
         self._portfolio = portfolio
         self._baseline = baseline
         self.configurations = portfolio.configurations(baseline)
-        """That are asked for."""
+        """Configurations that are asked for."""
         self._stored: dict[str, dict[Configuration, Run]] = {}
 
     def answers(self, machine: str, *, with_measured: bool) -> MachineAnswers:

@@ -75,7 +75,7 @@ class Portfolio:
         self._check_known(without_gpus)
         rows = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
         self.runs: dict[str, dict[Configuration, MeasuredRun]] = {}
-        """By machine."""
+        """Measured runs by machine."""
         for machine, *key, nodes, _, seconds in rows.itertuples(index=False, name=None):
             run = MeasuredRun(seconds, None if pd.isna(nodes) else int(nodes))
             self.runs.setdefault(machine, {})[(key[0], key[1], int(key[2]), int(key[3]))] = run
@@ -114,7 +114,7 @@ class Portfolio:
         return True if app in self._on_gpus else False if app in self._on_hosts else None
 
     def nodes(self, machine: str, key: Configuration) -> int:
-        """As it ran on the machine, or as the data sheet says; without one, the most that it took elsewhere."""
+        """Nodes as it ran on the machine, or as the data sheet says; without one, the most that it took elsewhere."""
         measured = self.runs.get(machine, {}).get(key)
         if measured is not None and measured.nodes is not None:
             return measured.nodes
@@ -125,7 +125,7 @@ class Portfolio:
         return max((nodes for nodes in elsewhere if nodes is not None), default=1)
 
     def configurations(self, baseline: str) -> list[Configuration]:
-        """Those that ran on the baseline; each application must have some."""
+        """Configurations that ran on the baseline; each application must have some."""
         found = self.runs.get(baseline, {})
         ran = {key[0] for key in found}
         for app in self.weights:

@@ -11,7 +11,7 @@ from perf_assets.serving.answers import Prediction
 from perf_assets.serving.target import CheckedRun, ServedTarget
 
 _MOST_ROWS = 512
-"""That are answered at once."""
+"""Rows that are answered at once."""
 
 
 @dataclass(frozen=True, eq=False)
