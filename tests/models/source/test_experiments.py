@@ -104,7 +104,7 @@ def test_the_real_experiments_name_known_methods(samples: PairedSamples) -> None
 
 
 def test_dear_methods_are_done_once_with_all_folds(samples: PairedSamples) -> None:
-    planned = list(experiments._plan(samples, 3))
+    planned = list(experiments._plan(samples, 3, experiments.EXPERIMENTS))
     with_best = [work for work in planned if "best" in work.methods]
     assert [(work.protocol, work.seed, len(work.folds)) for work in with_best] == [("lomo", 0, 4), ("loao", 0, 4)]
     attention = [(w.protocol, w.seed, fold) for w in planned if "attention" in w.methods for fold in w.folds]

@@ -208,7 +208,7 @@ class _Says:
 
 def test_programs_on_hosts_that_none_ran_on_are_left_to_models_of_pairs(samples: VectorSamples) -> None:
     nets, pairs = _Says([2.0, 1.0, 0.0, -1.0, -2.0]), _Says([-2.0, -1.0, 0.0, 1.0, 2.0])
-    nothing = vector_blend.HeldOut(*(np.zeros((1, 5)) for _ in range(3)))
+    nothing = vector_blend.HeldOutVectors(*(np.zeros((1, 5)) for _ in range(3)))
     seen = vector_blend.seen_by(samples)
     assert seen == set(samples.machines)
     for known, expected in ((seen, nets), (seen - {"c"}, pairs)):
