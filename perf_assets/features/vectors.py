@@ -220,17 +220,17 @@ def vector_table(tables: Mapping[str, pd.DataFrame], roles: Roles) -> VectorSamp
     own = np.exp(log_seconds[row, source])[:, None]
     numbers = keys.to_numpy(float)[row]
     return VectorSamples(
-        paired.machines,
-        (*paired.counter_names, *map(str, keys.columns), roles.time),
-        paired.configurations,
-        paired.apps,
-        log_seconds,
-        source,
-        row,
-        np.hstack([paired.counters[source, row], numbers, own]),
-        np.ones(len(row), bool),
-        paired,
-        np.tile(np.arange(len(paired.machines)), (len(log_seconds), 1)),
+        machines=paired.machines,
+        feature_names=(*paired.counter_names, *map(str, keys.columns), roles.time),
+        configurations=paired.configurations,
+        apps=paired.apps,
+        log_seconds=log_seconds,
+        source=source,
+        row=row,
+        features=np.hstack([paired.counters[source, row], numbers, own]),
+        is_cpu=np.ones(len(row), bool),
+        paired=paired,
+        views=np.tile(np.arange(len(paired.machines)), (len(log_seconds), 1)),
     )
 
 

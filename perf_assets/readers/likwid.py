@@ -166,7 +166,14 @@ def _metrics(
         values = [value / share for value in by_column.values()]
         unit = "J" if _ENERGY.match(event) else NO_UNIT
         ratio = share if len(seconds) > 1 else None
-        metrics[event] = MetricTotal(sum(values), sum(values) / ranks, min(values), max(values), unit, ratio)
+        metrics[event] = MetricTotal(
+            sum=sum(values),
+            mean_over_ranks=sum(values) / ranks,
+            min=min(values),
+            max=max(values),
+            unit=unit,
+            running_ratio=ratio,
+        )
     return metrics
 
 

@@ -34,7 +34,15 @@ def read_output(run: str, source: SourceFile) -> Profile:
     labels |= {f"simulated_{name}": text for name, text in _caches(source).items()}
     if "cmd" in lines:
         labels["command"] = lines["cmd"][0]
-    return Profile(run, 1, max(1, len(set(lines.get("thread", ())))), metrics, None, None, labels)
+    return Profile(
+        run=run,
+        ranks=1,
+        threads_per_rank=max(1, len(set(lines.get("thread", ())))),
+        metrics=metrics,
+        wall_seconds=None,
+        hosts=None,
+        labels=labels,
+    )
 
 
 def _cost(source: SourceFile, costs: list[str], index: int) -> float:

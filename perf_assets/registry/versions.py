@@ -207,10 +207,10 @@ def _described(client: MlflowClient, version: ModelVersion, aliases: dict[str, i
         # Its run was deleted; the version is still there.
         metrics = {}
     return Registered(
-        version.name,
-        number,
-        tuple(sorted(alias for alias, pointed in aliases.items() if pointed == number)),
-        datetime.fromtimestamp(version.creation_timestamp / 1000, UTC),
-        dict(version.tags),
-        metrics,
+        name=version.name,
+        version=number,
+        aliases=tuple(sorted(alias for alias, pointed in aliases.items() if pointed == number)),
+        created_at=datetime.fromtimestamp(version.creation_timestamp / 1000, UTC),
+        tags=dict(version.tags),
+        metrics=metrics,
     )

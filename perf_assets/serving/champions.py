@@ -138,18 +138,18 @@ class Models:
             target = self._targets.get(observation.machine, target)
             self._replay(target)
         return Noted(
-            observation.machine,
-            observation.app,
-            observation.args,
-            observation.ranks,
-            observation.threads,
-            observation.wall_seconds,
-            before.predicted_seconds,
-            before.lower_seconds,
-            before.upper_seconds,
-            bundle,
-            is_new,
-            target.observed_count,
+            machine=observation.machine,
+            app=observation.app,
+            args=observation.args,
+            ranks=observation.ranks,
+            threads=observation.threads,
+            measured_seconds=observation.wall_seconds,
+            predicted_seconds=before.predicted_seconds,
+            lower_seconds=before.lower_seconds,
+            upper_seconds=before.upper_seconds,
+            bundle=bundle,
+            is_new=is_new,
+            observed_count=target.observed_count,
         )
 
     @contextmanager

@@ -90,15 +90,15 @@ class Predictor:
         if champion is not None and champion.shots < FEW_SHOTS:
             advice = f"predictions are ready; 'perf-assets plan {machine}' names the runs that would improve them most"
         return KnownMachine(
-            machine,
-            bool(record.live_parts(TIMINGS)),
-            bool(record.live_parts(RUNS)),
-            None if champion is None else champion.version,
-            None if champion is None else champion.reference,
-            None if champion is None else champion.shots,
-            0 if champion is None else champion.observed_count,
-            None if champion is None else champion.severity,
-            advice,
+            machine=machine,
+            has_benchmark=bool(record.live_parts(TIMINGS)),
+            has_runs=bool(record.live_parts(RUNS)),
+            champion_version=None if champion is None else champion.version,
+            reference_machine=None if champion is None else champion.reference,
+            shots=None if champion is None else champion.shots,
+            observed_count=0 if champion is None else champion.observed_count,
+            severity=None if champion is None else champion.severity,
+            next_step=advice,
         )
 
     def _check_machines(self, runs: Sequence[Run], target: str) -> None:

@@ -102,7 +102,14 @@ class ServedTarget:
         adapted, formulas = load_target(machine, version)
         name = registered_name(machine)
         is_simulated = tags_of(name, version).get("is_simulated") == "true"
-        return cls(adapted, formulas, catalogue, version, created_at(name, version), is_simulated)
+        return cls(
+            adapted=adapted,
+            formulas=formulas,
+            catalogue=catalogue,
+            version=version,
+            made_at=created_at(name, version),
+            is_simulated=is_simulated,
+        )
 
     def __post_init__(self) -> None:
         samples = self.adapted.samples
@@ -317,11 +324,11 @@ class ServedTarget:
         samples = self.adapted.samples
         row = int(np.flatnonzero(np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark)[0])
         questions = Questions(
-            [samples.machines[source]],
-            [name],
-            [str(samples.apps[row])],
-            [samples.configurations[row]],
-            samples.counters[source, [row]],
-            samples.log_seconds[source, [row]],
+            sources=[samples.machines[source]],
+            targets=[name],
+            apps=[str(samples.apps[row])],
+            configurations=[samples.configurations[row]],
+            counters=samples.counters[source, [row]],
+            log_seconds=samples.log_seconds[source, [row]],
         )
         return float(self._champion(questions)[1][0]) / NINETY_PERCENT

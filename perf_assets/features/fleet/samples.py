@@ -136,13 +136,13 @@ def benchmark_samples(kernels: pd.DataFrame, *, with_scaling: bool = False) -> P
     times = kernel_times(kernels, with_scaling=with_scaling)
     log_seconds, counters = _kernel_part(times, kernels)
     return PairedSamples(
-        tuple(map(str, times.columns)),
-        (*RUN_COLUMNS, *KERNEL_COLUMNS),
-        tuple(" ".join(map(str, key)) for key in times.index),
-        times.index.get_level_values("kernel").to_numpy(np.str_),
-        np.ones(len(times), bool),
-        counters,
-        log_seconds,
+        machines=tuple(map(str, times.columns)),
+        counter_names=(*RUN_COLUMNS, *KERNEL_COLUMNS),
+        configurations=tuple(" ".join(map(str, key)) for key in times.index),
+        apps=times.index.get_level_values("kernel").to_numpy(np.str_),
+        is_benchmark=np.ones(len(times), bool),
+        counters=counters,
+        log_seconds=log_seconds,
         benchmark_settings=np.array(_settings(times), np.str_),
     )
 

@@ -55,17 +55,17 @@ def fleet_vectors(runs: pd.DataFrame, tables: FleetTables) -> VectorSamples:
     features = rows.assign(uses_gpus=(~on_host[row]).astype(float))[list(RUN_FEATURES)].to_numpy(float)
     apps = rows.drop_duplicates("configuration").set_index("configuration").loc[names, "app"].to_numpy(np.str_)
     return VectorSamples(
-        tuple(machines),
-        RUN_FEATURES,
-        tuple(names),
-        apps,
-        log_seconds,
-        source,
-        row,
-        features,
-        ~on_gpus,
-        paired,
-        views,
+        machines=tuple(machines),
+        feature_names=RUN_FEATURES,
+        configurations=tuple(names),
+        apps=apps,
+        log_seconds=log_seconds,
+        source=source,
+        row=row,
+        features=features,
+        is_cpu=~on_gpus,
+        paired=paired,
+        views=views,
     )
 
 

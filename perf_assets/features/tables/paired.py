@@ -37,13 +37,13 @@ def pair_tables(tables: Mapping[str, pd.DataFrame], roles: Roles) -> PairedSampl
     is_benchmark = np.isin(apps, roles.benchmark_apps)
     aligned = [table.reindex(index) for table in indexed.values()]
     samples = PairedSamples(
-        tuple(tables),
-        tuple(names),
-        tuple(" ".join(map(str, key)) for key in index),
-        apps,
-        is_benchmark,
-        np.stack([table[names].to_numpy(float) for table in aligned]),
-        np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned])),
+        machines=tuple(tables),
+        counter_names=tuple(names),
+        configurations=tuple(" ".join(map(str, key)) for key in index),
+        apps=apps,
+        is_benchmark=is_benchmark,
+        counters=np.stack([table[names].to_numpy(float) for table in aligned]),
+        log_seconds=np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned])),
     )
     _check(samples, roles)
     return replace(samples, notes=tuple(notes))

@@ -79,13 +79,15 @@ def application_table(
             raise BadInputError(f"{name} {problem} {listed(names)}")
     ignored = [column for column in others if column not in features]
     return ApplicationTable(
-        name,
-        tuple(features),
-        table[features].to_numpy(float),
-        np.log(target.to_numpy(float)),
-        {label: _texts(table, label, name) for label in (SOURCE, TARGET, APP) if label in table},
-        says_simulated(table),
-        (f"{name}: {len(ignored)} columns are no features and are left out: {listed(ignored)}",) if ignored else (),
+        name=name,
+        feature_names=tuple(features),
+        features=table[features].to_numpy(float),
+        log_relative_time=np.log(target.to_numpy(float)),
+        labels={label: _texts(table, label, name) for label in (SOURCE, TARGET, APP) if label in table},
+        is_simulated=says_simulated(table),
+        notes=(f"{name}: {len(ignored)} columns are no features and are left out: {listed(ignored)}",)
+        if ignored
+        else (),
     )
 
 

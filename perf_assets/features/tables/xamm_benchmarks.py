@@ -58,12 +58,12 @@ def benchmark_table(tables: Mapping[str, pd.DataFrame]) -> BenchmarkTable:
         notes.append(f"{len(rows) - len(merged)} benchmark rows repeat a setting; the median of each setting is used")
     index = merged.index
     return BenchmarkTable(
-        index.get_level_values(MACHINE).to_numpy(np.str_),
-        index.get_level_values("setting").to_numpy(np.str_),
-        kernels,
-        merged.to_numpy(float),
-        any(says_simulated(part) for part in parts),
-        tuple(notes),
+        machines=index.get_level_values(MACHINE).to_numpy(np.str_),
+        settings=index.get_level_values("setting").to_numpy(np.str_),
+        kernels=kernels,
+        times=merged.to_numpy(float),
+        is_simulated=any(says_simulated(part) for part in parts),
+        notes=tuple(notes),
     )
 
 

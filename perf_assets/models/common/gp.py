@@ -59,7 +59,17 @@ class SmallGp:
         inverse = np.linalg.inv(_kernel(inputs, inputs, length, share) + noise * np.eye(len(target)))
         coefficients = inverse @ (target - middle)
         held_out = target - coefficients / np.diag(inverse)
-        return cls(inputs, coefficients, middle, length, share, variance, noise, evidence, held_out)
+        return cls(
+            inputs=inputs,
+            coefficients=coefficients,
+            centre=middle,
+            length=length,
+            linear_share=share,
+            variance=variance,
+            noise=noise,
+            evidence=evidence,
+            held_out=held_out,
+        )
 
     def predict(self, inputs: Floats) -> Floats:
         """Mean at rows x features."""

@@ -32,12 +32,12 @@ class Questions:
             return [text for text, is_chosen in zip(texts, chosen, strict=True) if is_chosen]
 
         return Questions(
-            some(self.sources),
-            some(self.targets),
-            some(self.apps),
-            some(self.configurations),
-            self.counters[chosen],
-            self.log_seconds[chosen],
+            sources=some(self.sources),
+            targets=some(self.targets),
+            apps=some(self.apps),
+            configurations=some(self.configurations),
+            counters=self.counters[chosen],
+            log_seconds=self.log_seconds[chosen],
         )
 
     def blocks(self, size: int) -> Iterator["Questions"]:
@@ -45,12 +45,12 @@ class Questions:
         for start in range(0, len(self.sources), size):
             part = slice(start, start + size)
             yield Questions(
-                self.sources[part],
-                self.targets[part],
-                self.apps[part],
-                self.configurations[part],
-                self.counters[part],
-                self.log_seconds[part],
+                sources=self.sources[part],
+                targets=self.targets[part],
+                apps=self.apps[part],
+                configurations=self.configurations[part],
+                counters=self.counters[part],
+                log_seconds=self.log_seconds[part],
             )
 
 
@@ -132,16 +132,16 @@ def load_samples(path: Path) -> PairedSamples:
         tuple(map(str, description[name])) for name in ("machines", "counter_names", "configurations")
     )
     return PairedSamples(
-        machines,
-        counter_names,
-        configurations,
-        arrays["apps"],
-        arrays["is_benchmark"],
-        arrays["counters"],
-        arrays["log_seconds"],
-        arrays.get("specification"),
-        arrays.get("benchmark_settings"),
-        arrays.get("benchmark_only"),
+        machines=machines,
+        counter_names=counter_names,
+        configurations=configurations,
+        apps=arrays["apps"],
+        is_benchmark=arrays["is_benchmark"],
+        counters=arrays["counters"],
+        log_seconds=arrays["log_seconds"],
+        specification=arrays.get("specification"),
+        benchmark_settings=arrays.get("benchmark_settings"),
+        benchmark_only=arrays.get("benchmark_only"),
         specification_names=tuple(description.get("specification_names", ())),
         amms=archive.part(_AMM, arrays) or None,
     )

@@ -71,7 +71,12 @@ def severity(
     floor, ceiling = float(np.mean(floors)), float(np.mean(ceilings))
     rescaled = float(np.clip((measured_distance - floor) / max(ceiling - floor, 1e-9), 0, 1))
     return Severity(
-        measured_distance, floor, ceiling, max(rescaled, _apart(source_target, target)), len(target), "directions"
+        severity=measured_distance,
+        floor=floor,
+        ceiling=ceiling,
+        rescaled=max(rescaled, _apart(source_target, target)),
+        rows_count=len(target),
+        measure="directions",
     )
 
 

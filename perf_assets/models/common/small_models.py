@@ -250,7 +250,7 @@ def _forest(trees: Sequence[tuple[NDArray[Any], ...]], base: float) -> Forest:
         right[position, :count] = np.where(is_leaf, self_index, rights)
         value[position, :count] = np.where(is_leaf, values, 0)
         depth = max(depth, _depth(lefts, rights))
-    return Forest(feature, threshold, left, right, value, base, depth)
+    return Forest(feature=feature, threshold=threshold, left=left, right=right, value=value, base=base, depth=depth)
 
 
 def _depth(left: NDArray[Any], right: NDArray[Any]) -> int:

@@ -45,14 +45,14 @@ class TreeEnsemble:
             return np.concatenate([np.where(p == _LEAF, _LEAF, p + s) for p, s in zip(parts, starts, strict=False)])
 
         return cls(
-            starts[:-1],
-            joined("feature"),
-            joined("threshold"),
-            children("children_left"),
-            children("children_right"),
-            joined("value")[:, 0, 0] if trees[0].n_outputs == 1 else joined("value")[:, :, 0],
-            np.asarray(weights, float),
-            "median" if is_median else "mean",
+            roots=starts[:-1],
+            feature=joined("feature"),
+            threshold=joined("threshold"),
+            left=children("children_left"),
+            right=children("children_right"),
+            value=joined("value")[:, 0, 0] if trees[0].n_outputs == 1 else joined("value")[:, :, 0],
+            weights=np.asarray(weights, float),
+            combine="median" if is_median else "mean",
         )
 
     def predict(self, features: Floats) -> Floats:

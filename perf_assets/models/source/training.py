@@ -96,7 +96,14 @@ def train_source(
     )
     weights_of = {(unseen, name): w for unseen, blend in blends.items() for name, w in blend.weights.items()}
     scores["blend_weight"] = [weights_of.get(key, 0.0) for key in zip(scores["unseen"], scores["method"], strict=True)]
-    return TrainedSource(model, without, published, scores, selected - start, time.monotonic() - selected)
+    return TrainedSource(
+        model=model,
+        chosen_without_amm=without,
+        chosen_published=published,
+        scores=scores,
+        selection_seconds=selected - start,
+        fit_seconds=time.monotonic() - selected,
+    )
 
 
 def attention_of(settings: SourceSettings) -> AttentionSettings:

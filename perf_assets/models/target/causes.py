@@ -275,7 +275,14 @@ def _fit(runs: RunInputs, residual: Floats, expected: Expectation, length: float
 def _condition(runs: RunInputs, residual: Floats, amplitudes: Floats, length: float, evidence: float) -> Process:
     causes = np.concatenate([_causes(runs, runs, length), np.eye(len(runs))[None]])
     inverse: Floats = np.asarray(np.linalg.inv(_covariance(causes, amplitudes)), np.float64)
-    return Process(length, amplitudes, runs, inverse, inverse @ residual, evidence)
+    return Process(
+        length=length,
+        amplitudes=amplitudes,
+        runs=runs,
+        inverse=inverse,
+        coefficients=inverse @ residual,
+        evidence=evidence,
+    )
 
 
 def _covariance(causes: Floats, amplitudes: Floats) -> Floats:

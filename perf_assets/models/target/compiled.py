@@ -48,7 +48,14 @@ class QuickPaired:
         prior = _prior_terms(model.prior, samples, model.source, model.target, names) if model.prior else ()
         is_known = np.isfinite(elsewhere).any(axis=1)
         return cls(
-            model, rows, times, is_known, prior, _profile(model, times), _by_app(model), _correction(model, samples)
+            model=model,
+            rows=rows,
+            times=times,
+            is_known=is_known,
+            prior=prior,
+            profile=_profile(model, times),
+            by_app=_by_app(model),
+            correction=_correction(model, samples),
         )
 
     def rows_of(self, configurations: Sequence[str]) -> Indices:

@@ -105,17 +105,17 @@ def fit_candidates(
             candidates += [name] * len(fitted)
             has_prior += [prior is not None] * len(fitted)
     return PairedModel(
-        samples.machines,
-        source,
-        target,
-        tuple(samples.configurations[row] for row in shots),
-        view,
-        given,
-        processes,
-        tuple(candidates),
-        np.array(has_prior),
-        evidence_weights(processes),
-        {prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
+        machines=samples.machines,
+        source=source,
+        target=target,
+        shots=tuple(samples.configurations[row] for row in shots),
+        view=view,
+        prior=given,
+        processes=processes,
+        candidates=tuple(candidates),
+        has_prior=np.array(has_prior),
+        shares=evidence_weights(processes),
+        residuals={prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
     )
 
 
@@ -240,20 +240,22 @@ class PairedModel:
         residuals = {bool(key): arrays[f"residual_{key}"] for key in (0, 1) if f"residual_{key}" in arrays}
         has_prior = arrays["process_has_prior"]
         return cls(
-            tuple(description["machines"]),
-            description["source"],
-            description["target"],
-            tuple(description["shots"]),
-            RunView(Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]),
-            Prior.load(folder / _PRIOR_FOLDER) if description["has_prior"] else None,
-            [
+            machines=tuple(description["machines"]),
+            source=description["source"],
+            target=description["target"],
+            shots=tuple(description["shots"]),
+            view=RunView(
+                Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]
+            ),
+            prior=Prior.load(folder / _PRIOR_FOLDER) if description["has_prior"] else None,
+            processes=[
                 restore(process, runs, residuals[bool(has)])
                 for process, has in zip(description["processes"], has_prior, strict=True)
             ],
-            tuple(description["candidates"]),
-            has_prior,
-            arrays["shares"],
-            residuals,
+            candidates=tuple(description["candidates"]),
+            has_prior=has_prior,
+            shares=arrays["shares"],
+            residuals=residuals,
         )
 
     def _of(self, kept: Indices, shares: Floats) -> "PairedModel":

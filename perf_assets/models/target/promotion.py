@@ -139,7 +139,16 @@ def _without_runs(*, was_judged: bool) -> ModelComparison:
         if was_judged
         else "there are too few runs to judge it (5 are needed), and no better model exists"
     )
-    return ModelComparison(0, None, None, None, None, None, not was_judged, reason)
+    return ModelComparison(
+        held_out_count=0,
+        mape=None,
+        log_rmse=None,
+        champion_log_rmse=None,
+        target_only_mape=None,
+        target_only_log_rmse=None,
+        is_promoted=not was_judged,
+        reason=reason,
+    )
 
 
 def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: AdaptedTarget | None) -> HeldOutErrors:
@@ -173,12 +182,12 @@ def _answers(
         ran = np.isfinite(samples.log_seconds[source, rows])
         asked = rows[ran]
         questions = Questions(
-            [view.source] * len(asked),
-            [name] * len(asked),
-            samples.apps[asked].tolist(),
-            [samples.configurations[row] for row in asked],
-            samples.counters[source, asked],
-            samples.log_seconds[source, asked],
+            sources=[view.source] * len(asked),
+            targets=[name] * len(asked),
+            apps=samples.apps[asked].tolist(),
+            configurations=[samples.configurations[row] for row in asked],
+            counters=samples.counters[source, asked],
+            log_seconds=samples.log_seconds[source, asked],
         )
         if samples.counter_names != model.samples.counter_names:
             return zip(*bounds.tolist(), strict=True)

@@ -90,12 +90,12 @@ def play_trials(
         fitted = [fit(name, before) for name in names]
         trials.append(
             Trial(
-                other,
-                int(playing),
-                RunView.fit(hidden, other, int(playing)).of(hidden, other, rows),
-                hidden.log_relative_time(asked),
-                np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
-                np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
+                source=other,
+                target=int(playing),
+                runs=RunView.fit(hidden, other, int(playing)).of(hidden, other, rows),
+                true=hidden.log_relative_time(asked),
+                found=np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
+                found_alone=np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
             )
         )
     return trials

@@ -115,7 +115,9 @@ def adapt_view(
         chosen = "with_prior" if starts_from_prior else "source_unchanged"
         return AdaptedView(name, 0, chosen, (), *_intervals_before_shots(prior), model)
     if len(shots) < _LEAST_SHOTS:
-        return AdaptedView(name, len(shots), PAIRED, (), None, None, model)
+        return AdaptedView(
+            source=name, shots=len(shots), chosen=PAIRED, candidates=(), interval=None, interval_alone=None, model=model
+        )
     true = samples.log_seconds[target, shots]
     held_out = {PAIRED: model.held_out(samples, shots)[0]}
     held_out |= {method: _shots_only_held_out(method, samples, source, target, shots, seed) for method in SHOTS_ONLY}

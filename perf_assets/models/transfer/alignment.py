@@ -69,7 +69,17 @@ class Alignment:
         wanted = (target - source.centre) / source.spread
         freedom, evidence = choose_freedom(source, inputs, wanted)
         change, bias, gain, offset = _gauss_newton(source, inputs, wanted, freedom, 0 if is_fixed else _ITERATIONS)
-        return cls(source, start, scaler, change, bias, gain, offset, freedom, evidence)
+        return cls(
+            source=source,
+            start=start,
+            scaler=scaler,
+            change=change,
+            bias=bias,
+            gain=gain,
+            offset=offset,
+            freedom=freedom,
+            evidence=evidence,
+        )
 
     def align(self, logs: Floats) -> Floats:
         """Standardised source counters of signed logarithms of rows x target counters."""
@@ -134,7 +144,17 @@ class Alignment:
         scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), AlignmentFreedom(**description["freedom"])
         gain, offset = description["gain"], description["offset"]
         evidence = description["evidence"]
-        return cls(source, start, scaler, arrays["change"], arrays["bias"], gain, offset, freedom, evidence)
+        return cls(
+            source=source,
+            start=start,
+            scaler=scaler,
+            change=arrays["change"],
+            bias=arrays["bias"],
+            gain=gain,
+            offset=offset,
+            freedom=freedom,
+            evidence=evidence,
+        )
 
 
 @dataclass(frozen=True)

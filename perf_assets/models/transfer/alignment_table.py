@@ -112,13 +112,13 @@ def _table(
     stability = agreeing.mean(axis=0) if len(in_folds) else np.zeros(len(first))
     rows = [
         Correspondence(
-            name,
-            source_counters[i],
-            ours[j],
-            float(weights[i, j]),
-            float(slopes[i]),
-            float(stability[i]),
-            source_counters[i] == ours[j],
+            source=name,
+            source_counter=source_counters[i],
+            target_counter=ours[j],
+            weight=float(weights[i, j]),
+            importance=float(slopes[i]),
+            stability=float(stability[i]),
+            is_same_name=source_counters[i] == ours[j],
         )
         for i, j in enumerate(first)
         if weights[i, j] != 0

@@ -246,7 +246,14 @@ class _Kernels:
         scales = {k: variance if variance > _CONSTANT else np.inf for k, variance in variances.items()}
         basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0]
         matrices = {name: matrix / scales[name] for name, matrix in raw.items()}
-        return cls(inputs, matrices, scales, units, basis[:, 1:], mean_function)
+        return cls(
+            inputs=inputs,
+            matrices=matrices,
+            scales=scales,
+            units=units,
+            contrasts=basis[:, 1:],
+            mean_function=mean_function,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,7 +217,15 @@ def fit_product(
         "severity": asdict(hard) if hard else None,
         "adapt_seconds": seconds,
     }
-    model = TargetModel(process, features, table.counter_names, table.level_columns, is_log, interval, grounds)
+    model = TargetModel(
+        process=process,
+        features=features,
+        counter_names=table.counter_names,
+        level_columns=table.level_columns,
+        is_log=is_log,
+        interval=interval,
+        grounds=grounds,
+    )
 
     def predict_rows(asked: Indices) -> Floats:
         if not outside:
@@ -226,7 +234,14 @@ def fit_product(
         more = [predict(asked)[:, None] for predict in outside]
         return process.predict(Inputs(seen.spaces, np.hstack([seen.functions, *more])))
 
-    return Product(candidates, predict_rows, None if outside else model, interval, hard, seconds)
+    return Product(
+        candidates=candidates,
+        predict_rows=predict_rows,
+        model=None if outside else model,
+        interval=interval,
+        severity=hard,
+        adapt_seconds=seconds,
+    )
 
 
 def _knows_itself(task: TransferTask) -> bool:

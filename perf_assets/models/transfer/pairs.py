@@ -97,5 +97,13 @@ def evaluate_paired_transfer(
     absent = dict.fromkeys(_NEED_SHOTS, f"needs at least {LEAST_SHOTS} shots")
     chosen = ["paired"] * seeds
     return TransferEvaluation(
-        shots, scores, absent, chosen, [], [], float(np.median(seconds)), float(np.median(per_row)), []
+        shots=shots,
+        scores=scores,
+        absent=absent,
+        chosen=chosen,
+        coverage=[],
+        severity=[],
+        adapt_seconds=float(np.median(seconds)),
+        predict_seconds_per_row=float(np.median(per_row)),
+        products=[],
     )

@@ -103,7 +103,14 @@ def evaluate_vectors(
         raise BadInputError(f"method {', '.join(unknown) or '(none)'} is not known: use some of {', '.join(METHODS)}")
     names = tuple(protocols)
     pieces = [
-        _VectorTask(protocol, seed, position, tuple(methods), reference, settings)
+        _VectorTask(
+            protocol=protocol,
+            seed=seed,
+            position=position,
+            methods=tuple(methods),
+            reference=reference,
+            settings=settings,
+        )
         for protocol in names
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))

@@ -148,7 +148,15 @@ class VectorModel:
             for machine, own in described.get("heads", {}).items()
         }
         known = load_samples(folder / _MACHINES)
-        return cls(machines, features, apps, described["reference"], blends, known, heads)
+        return cls(
+            trained_machines=machines,
+            feature_names=features,
+            applications=apps,
+            reference=described["reference"],
+            blends=blends,
+            known=known,
+            heads=heads,
+        )
 
     def samples(self, runs: Runs) -> VectorSamples:
         """The runs as samples of one configuration each, whose times elsewhere are not known."""
@@ -162,24 +170,34 @@ class VectorModel:
         names = [f"question {number}" for number in range(count)]
         own = np.log(runs.features[:, -1])
         targets = [next(m for m in self.known.machines if m != source) for source in sources]
-        paired, _ = with_questions(self.known, Questions(sources, targets, runs.apps, names, runs.counters, own))
+        paired, _ = with_questions(
+            self.known,
+            Questions(
+                sources=sources,
+                targets=targets,
+                apps=runs.apps,
+                configurations=names,
+                counters=runs.counters,
+                log_seconds=own,
+            ),
+        )
         source = np.array([machines.index(machine) for machine in runs.sources], np.intp)
         log_seconds = np.full((count, len(machines)), np.nan)
         log_seconds[np.arange(count), source] = own
         views = [[position[seen_as(machine, gpus)] for machine in machines] for gpus in runs.uses_gpus]
         is_cpu = np.array([f"{name}{HOST}" not in position for name in sources], bool)
         return VectorSamples(
-            machines,
-            self.feature_names,
-            tuple(names),
-            np.array(runs.apps, np.str_),
-            log_seconds,
-            source,
-            np.arange(count),
-            runs.features,
-            is_cpu,
-            paired,
-            np.array(views, np.intp),
+            machines=machines,
+            feature_names=self.feature_names,
+            configurations=tuple(names),
+            apps=np.array(runs.apps, np.str_),
+            log_seconds=log_seconds,
+            source=source,
+            row=np.arange(count),
+            features=runs.features,
+            is_cpu=is_cpu,
+            paired=paired,
+            views=np.array(views, np.intp),
         )
 
 
@@ -210,7 +228,14 @@ def train_vector(
         progress(f"new {name}: times {blends[name].weights}, order {blends[name].order_weights}")
     applications = tuple(sorted(set(samples.apps.tolist())))
     known = only_benchmark(samples.paired)
-    model = VectorModel(samples.machines, samples.feature_names, applications, reference, blends, known)
+    model = VectorModel(
+        trained_machines=samples.machines,
+        feature_names=samples.feature_names,
+        applications=applications,
+        reference=reference,
+        blends=blends,
+        known=known,
+    )
     scores = [_scores(name, blend, reference, samples.machines) for name, blend in blends.items()]
     return TrainedVector(model, pd.DataFrame(scores))
 

@@ -213,7 +213,15 @@ def _from_metric_dbs(
         if column < header.db_columns
     }
     threads = max(1, *processes.values())
-    return Profile(run, len(processes), threads, metrics, wall_seconds_of(metrics), len(hosts), labels)
+    return Profile(
+        run=run,
+        ranks=len(processes),
+        threads_per_rank=threads,
+        metrics=metrics,
+        wall_seconds=wall_seconds_of(metrics),
+        hosts=len(hosts),
+        labels=labels,
+    )
 
 
 def _plain(name: str) -> str:
@@ -254,7 +262,15 @@ def _from_summaries(run: str, source: SourceFile, header: ExperimentFile, labels
         raise unreadable(source, "has no inclusive metric of the whole program, and no metric-db is beside it")
     profiles = max(1, *(round(values.get("num-src", 1)) for values in by_metric.values()))
     metrics = {name: _summary_total(values, profiles, unit_in(name)) for name, values in by_metric.items()}
-    return Profile(run, profiles, 1, metrics, wall_seconds_of(metrics), None, labels)
+    return Profile(
+        run=run,
+        ranks=profiles,
+        threads_per_rank=1,
+        metrics=metrics,
+        wall_seconds=wall_seconds_of(metrics),
+        hosts=None,
+        labels=labels,
+    )
 
 
 def _value(source: SourceFile, metric: XmlMetric, totals: dict[int, float]) -> float:

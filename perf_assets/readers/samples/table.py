@@ -99,13 +99,13 @@ class SampleTable(Sequence[Profile]):
         identity = {name: cells[row] for name, cells in self._identity.items() if cells[row] == cells[row]}
         labels |= {name: _as_text(value) for name, value in identity.items()}
         return Profile(
-            f"{self._name}#{row}",
-            int(identity.get("ranks", 1)),
-            int(identity.get("threads", 1)),
-            metrics,
-            identity.get(WALL_SECONDS),
-            int(identity["nodes"]) if "nodes" in identity else None,
-            labels,
+            run=f"{self._name}#{row}",
+            ranks=int(identity.get("ranks", 1)),
+            threads_per_rank=int(identity.get("threads", 1)),
+            metrics=metrics,
+            wall_seconds=identity.get(WALL_SECONDS),
+            hosts=int(identity["nodes"]) if "nodes" in identity else None,
+            labels=labels,
         )
 
 

@@ -46,12 +46,12 @@ def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSample
         if name in columns:
             counters[:, position] = columns[name]
     return Questions(
-        _seen_as(columns["source_machine"].tolist(), on_gpus, samples),
-        _seen_as(targets, on_gpus, samples),
-        list(map(str, apps)),
-        [configuration_name(key) for key in zip(apps, args, ranks, threads, strict=True)],
-        counters,
-        np.log(seconds),
+        sources=_seen_as(columns["source_machine"].tolist(), on_gpus, samples),
+        targets=_seen_as(targets, on_gpus, samples),
+        apps=list(map(str, apps)),
+        configurations=[configuration_name(key) for key in zip(apps, args, ranks, threads, strict=True)],
+        counters=counters,
+        log_seconds=np.log(seconds),
     )
 
 

@@ -121,15 +121,15 @@ def synthetic_trace(jobs: int, nodes: int, seed: int) -> Trace:
     # Twice as dense by day as by night: time runs slower then.
     arrivals += _DAY / (6 * np.pi) * np.sin(2 * np.pi * arrivals / _DAY)
     trace = Trace(
-        f"synthetic, seed {seed}",
-        np.arange(1, jobs + 1),
-        arrivals - arrivals[0],
-        np.rint(run),
-        widths[habit].astype(np.int64),
-        _ROUND_REQUESTS[np.searchsorted(_ROUND_REQUESTS, wanted)],
-        habit // _HABITS,
-        habit % _HABITS,
-        nodes,
+        name=f"synthetic, seed {seed}",
+        number=np.arange(1, jobs + 1),
+        submit=arrivals - arrivals[0],
+        run=np.rint(run),
+        nodes=widths[habit].astype(np.int64),
+        request=_ROUND_REQUESTS[np.searchsorted(_ROUND_REQUESTS, wanted)],
+        user=habit // _HABITS,
+        application=habit % _HABITS,
+        most_nodes=nodes,
         is_simulated=True,
     )
     return trace.at_load(_LOAD, nodes)

@@ -228,13 +228,13 @@ class Comparer:
         ]
         weight = portfolio.weights[app]
         return ComparedApplication(
-            machine,
-            app,
-            weight,
-            _evidence(known_times),
-            _typical(known_times, [1.0] * len(known_times)),
-            _typical(known_times, to_time),
-            _typical(known_times, to_node_time).times(weight * WORK_NODE_HOURS),
+            machine=machine,
+            app=app,
+            weight_ratio=weight,
+            configurations=_evidence(known_times),
+            seconds=_typical(known_times, [1.0] * len(known_times)),
+            relative_time=_typical(known_times, to_time),
+            node_hours=_typical(known_times, to_node_time).times(weight * WORK_NODE_HOURS),
         )
 
     def _machine(
@@ -243,15 +243,15 @@ class Comparer:
         known_times = [answers.by_configuration[key] for key in shared]
         evidence = _evidence(known_times)
         return ComparedMachine(
-            measures[by][machine].place,
-            machine,
-            measures["relative_time"][machine],
-            measures["node_hours"][machine],
-            measures["energy_kwh"][machine] if "energy_kwh" in measures else None,
-            measures["price"][machine] if "price" in measures else None,
-            evidence,
-            machine in self._portfolio.simulated,
-            (
+            place=measures[by][machine].place,
+            machine=machine,
+            relative_time=measures["relative_time"][machine],
+            node_hours=measures["node_hours"][machine],
+            energy_kwh=measures["energy_kwh"][machine] if "energy_kwh" in measures else None,
+            price=measures["price"][machine] if "price" in measures else None,
+            configurations=evidence,
+            is_simulated=machine in self._portfolio.simulated,
+            warnings=(
                 *self._placement_warnings(machine, shared),
                 *(self._champion_warnings(machine) if evidence.champion else ()),
                 *_warnings(known_times),
