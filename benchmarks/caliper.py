@@ -10,7 +10,6 @@ import argparse
 import gc
 import json
 import math
-import os
 import re
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from transfer_data import data_folder
 
 from perf_assets.core.measurements import Reading
 from perf_assets.readers.read import read
@@ -69,8 +70,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
     is_quick = parser.parse_args().quick
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    root = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    root = data_folder()
     files = sorted((root / "caliper" / "lulesh_opal").glob("*.cali"))
     if not files:
         print(f"no profiles at {root}; set PERF_ASSETS_SHARED_DATA to the folder that holds them", file=sys.stderr)

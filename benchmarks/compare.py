@@ -20,8 +20,8 @@ from paired_gpus import paired_gpus
 
 from perf_assets.core.comparison import Estimate, total, typical
 from perf_assets.features.samples import Floats, PairedSamples
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.target.correction import fit_correction
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 
 SHOTS = 10
 SOURCES = ("Tesla-K40", "GTX-680")

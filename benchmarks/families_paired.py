@@ -40,11 +40,11 @@ from perf_assets.features.counters.derivations import deriving
 from perf_assets.features.fleet.samples import KERNELS_QUERY, RUNS_QUERY, SPECS_QUERY, FleetTables, fleet_samples
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.tables.paired import Roles, pair_tables
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.causes import Spreads
 from perf_assets.models.target.evaluation import predict_shots, shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged, reference_machine
+from perf_assets.models.target.prior import Prior, PriorParts, expectation_unchanged, fit_prior, reference_machine
 from perf_assets.models.target.view import adapt_view
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
@@ -178,7 +178,7 @@ def _shared(family: Family) -> list[tuple[int, int, Any]]:
 def _prior(samples: PairedSamples, source: int, target: int, parts: PriorParts, unknown: Spreads) -> Prior | None:
     if not samples.is_benchmark.any():
         return None
-    return attention_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source, unknown)
+    return fit_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source, unknown)
 
 
 def _score_pair(

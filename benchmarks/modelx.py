@@ -32,14 +32,14 @@ from transfer_data import data_folder
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
 from perf_assets.models.transfer.modelx_table import ModelxRow, modelx_rows
-from perf_assets.models.transfer.source_net import SourceSettings
+from perf_assets.models.transfer.source_net import SourceNetSettings
 
 APPS = ("comd", "cg", "ft", "kripke")
 SHARES = ("1%", "5%")
 COUNTS = ("10", "50", "170")
 MOST_ROWS = 4000
 QUICK_ROWS = 160
-QUICK = SourceSettings(hidden=16, members=2, steps=200)
+QUICK = SourceNetSettings(hidden=16, members=2, steps=200)
 RUN_TIME = ("^Avg", "Power")
 """Columns of Kripke under power caps that are measured during the run."""
 

@@ -18,9 +18,9 @@ from paired_gpus import paired_gpus
 
 from perf_assets.core.metrics import mape
 from perf_assets.features.samples import Floats, Indices, PairedSamples
-from perf_assets.models.target.correction import PairedAdaptation, PairedModel, Prior, PriorParts, attention_prior
+from perf_assets.models.target.correction import PairedModel, fit_paired
 from perf_assets.models.target.planner import plan
-from perf_assets.models.target.prior import COMPONENTS
+from perf_assets.models.target.prior import COMPONENTS, Prior, PriorParts, fit_prior
 
 COUNTS = np.arange(0, 51, 5)
 REFERENCES = (10, 20, 30)
@@ -32,7 +32,7 @@ def main(seeds: int, components: tuple[str, ...] = COMPONENTS, most: int | None 
     samples, parts = paired_gpus(), PriorParts(0)
     saved: list[float] = []
     for target in range(len(samples.machines))[:most]:
-        prior = attention_prior(samples, target, 0, parts, components)
+        prior = fit_prior(samples, target, 0, parts, components)
         for source in [machine for machine in range(len(samples.machines)) if machine != target][:most]:
             curves = [_curves(samples, source, target, seed, prior) for seed in range(seeds)]
             by_chance, planned = np.mean(curves, axis=0)
@@ -55,7 +55,7 @@ def _curves(samples: PairedSamples, source: int, target: int, seed: int, prior: 
     pool, test = order[: len(order) // 2], order[len(order) // 2 :]
 
     def fitted(shots: Indices) -> PairedModel:
-        return PairedAdaptation().fit(samples, source, target, shots, prior=prior)
+        return fit_paired(samples, source, target, shots, prior=prior)
 
     def error(model: PairedModel) -> float:
         return mape(np.exp(samples.log_seconds[target, test]), np.exp(model.predict(samples, test)))

@@ -15,7 +15,7 @@ from perf_assets.models.common.conformal import Interval
 from perf_assets.models.target.correction import fit_correction
 from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget
-from perf_assets.models.target.prior import PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import PriorParts, fit_prior, reference_machine
 from perf_assets.models.target.view import AdaptedView
 from perf_assets.models.transfer.model import TargetModel
 from perf_assets.registry.store import open_store
@@ -52,7 +52,7 @@ def served_paired() -> tuple[Any, pd.DataFrame]:
     source = reference_machine(samples, target)
     assert source is not None
     shots, parts = shuffled_runs(samples, source, target, 0)[:SHOTS], PriorParts(0)
-    prior = attention_prior(samples, target, 0, parts, PRIOR_COMPONENTS)
+    prior = fit_prior(samples, target, 0, parts, PRIOR_COMPONENTS)
     model = fit_correction(samples, source, target, shots, [prior, None])
     width = Interval(0.1, 0.9)
     view = AdaptedView(samples.machines[source], SHOTS, "paired", (), width, width, model)

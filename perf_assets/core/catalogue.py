@@ -68,7 +68,7 @@ class Formula(_Strict):
         return not self.architectures or microarchitecture in self.architectures
 
 
-class _File(_Strict):
+class _CatalogueFile(_Strict):
     version: Literal[1]
     backend_arguments: tuple[Annotated[str, AfterValidator(_check_pattern)], ...] = ()
     event_tables: dict[str, str] = Field(default_factory=dict)
@@ -91,7 +91,7 @@ class Resolved:
         return [name for names, _ in self.terms for name in names]
 
     def text(self) -> str:
-        """As a person writes it."""
+        """Formula as a person writes it."""
         named = [(" or ".join(names), factor) for names, factor in self.terms]
         return " + ".join(name if factor == 1 else f"{factor:g} {name}" for name, factor in named)
 
@@ -132,8 +132,8 @@ class Catalogue:
     def _architecture_of(self, counters: Iterable[str]) -> str | None:
         """What the prefixes of a machine's own events say, where no data sheet does."""
         prefixes = {match[1] for counter in counters if (match := _EVENT_TABLE.match(_lowered(counter)))}
-        found = {self.event_tables[prefix] for prefix in prefixes & self.event_tables.keys()}
-        return found.pop() if len(found) == 1 else None
+        architectures = {self.event_tables[prefix] for prefix in prefixes & self.event_tables.keys()}
+        return architectures.pop() if len(architectures) == 1 else None
 
 
 def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
@@ -154,8 +154,8 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
 
 
 @lru_cache(maxsize=16)
-def _parse(name: str, text: str) -> _File:
+def _parse(name: str, text: str) -> _CatalogueFile:
     try:
-        return _File.model_validate(parse_yaml(f"counter catalogue {name}", text))
+        return _CatalogueFile.model_validate(parse_yaml(f"counter catalogue {name}", text))
     except ValidationError as error:
         raise BadInputError(f"counter catalogue {name}: {first_problem(error)}") from None

@@ -17,7 +17,7 @@ MEASURES: dict[Measure, str] = {
 }
 """What machines are compared by, in words; less is better."""
 WORK_NODE_HOURS = 100.0
-"""On the baseline: costs are those of the work that takes so many there."""
+"""Node-hours on the baseline of the work that costs are given for."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Estimate:
     upper: float
 
     def times(self, factor: float) -> "Estimate":
-        """The same in another unit."""
+        """Scale all values, into another unit."""
         return Estimate(factor * self.value, factor * self.lower, factor * self.upper)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Ranked(Estimate):
 
     @property
     def place(self) -> str:
-        """As people read it."""
+        """Place as people read it."""
         return (
             str(self.best_place) if self.best_place == self.worst_place else f"{self.best_place} to {self.worst_place}"
         )
@@ -98,16 +98,16 @@ class ComparedMachine:
     """A machine for the whole portfolio."""
 
     place: str
-    """By the measure that the comparison ranks by; more than one where intervals overlap."""
+    """Place by the measure that the comparison ranks by; more than one where intervals overlap."""
     machine: str
     relative_time: Ranked
     """Mean of those of the applications by their weights: above 1 is slower than the baseline."""
     node_hours: Ranked
-    """For the work that takes `WORK_NODE_HOURS` on the baseline."""
+    """Node-hours for the work that takes `WORK_NODE_HOURS` on the baseline."""
     energy_kwh: Ranked | None
-    """Of the same work, where power was given."""
+    """Energy for the work, where power was given."""
     price: Ranked | None
-    """Of the same work, where prices were given, in their currency."""
+    """Price of the work, where prices were given, in their currency."""
     configurations: Evidence
     is_simulated: bool
     """Whether its data are simulated."""
@@ -123,12 +123,12 @@ class Comparison:
     ranked_by: Measure
     machines: tuple[ComparedMachine, ...]
     applications: tuple[ComparedApplication, ...]
-    """Of every machine, in the order of machines."""
+    """Applications on every machine, in the order of machines."""
     notes: tuple[str, ...]
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Those that are known."""
+        """Measures that are known."""
         return tuple(name for name in MEASURES if self.of(name))
 
     @property
@@ -138,8 +138,8 @@ class Comparison:
 
     def of(self, measure: Measure) -> dict[str, Ranked]:
         """A measure by machine; empty where it is not known."""
-        found = {one.machine: getattr(one, measure) for one in self.machines}
-        return {machine: ranked for machine, ranked in found.items() if ranked is not None}
+        values = {one.machine: getattr(one, measure) for one in self.machines}
+        return {machine: ranked for machine, ranked in values.items() if ranked is not None}
 
     def findings(self) -> list[str]:
         """Which machines can be told apart, by each measure; that of the ranking first."""

@@ -48,7 +48,7 @@ class DatasetSettings(BaseModel):
     """Whether the logarithm is predicted; then only rows with a positive target count."""
 
 
-class _File(BaseModel):
+class _DatasetFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     datasets: dict[_Name, DatasetSettings] = Field(default_factory=dict)
@@ -60,6 +60,6 @@ def load_dataset_settings(lake: Path) -> Mapping[str, DatasetSettings]:
     if not path.is_file():
         return {}
     try:
-        return _File.model_validate(parse_yaml(str(path), path.read_text()) or {}).datasets
+        return _DatasetFile.model_validate(parse_yaml(str(path), path.read_text()) or {}).datasets
     except ValidationError as error:
         raise BadInputError(f"{path}: {first_problem(error)}") from None

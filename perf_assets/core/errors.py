@@ -7,7 +7,7 @@ from perf_assets.core.text import printable, without_passwords
 
 _SHOWN = 8
 _MOST_CHARACTERS = 4000
-"""Of a message: names in it can be as long as the file that they are from."""
+"""Longest message: names in it can be as long as the file that they are from."""
 
 
 class BadInputError(Exception):

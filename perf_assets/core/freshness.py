@@ -28,7 +28,7 @@ class Freshness(BaseModel):
 
 
 def load_freshness(lake: Path) -> Freshness:
-    """Of a lake's root folder."""
+    """Read the freshness rules of a lake's root folder."""
     path = lake / FILE_NAME
     if not path.is_file():
         return Freshness()

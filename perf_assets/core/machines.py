@@ -95,14 +95,14 @@ class MachineSpec(_Part):
     machine: Annotated[str, AfterValidator(check_machine_id)]
     name: str
     microarchitecture: str
-    """Of the host processor, as the counter catalogue names it (broadwell, zen2, power9 …)."""
+    """Microarchitecture of the host processor, as the counter catalogue names it (broadwell, zen2, power9 …)."""
     cpu: Cpu
     caches: Caches
     memory: Memory
     gpu: Gpu | None = None
     network: Network | None = None
     sources: tuple[str, ...] = Field(min_length=1)
-    """Where the figures are from."""
+    """Sources of the figures."""
 
     def to_row(self) -> dict[str, Any]:
         """Flat form, one value per column of `core_machines__specs`."""

@@ -174,5 +174,5 @@ def digest_of(manifest: bytes) -> str:
 
 
 def utc_naive(moment: datetime) -> datetime:
-    """The same moment in UTC without a zone, as the tables hold it."""
+    """Moment in UTC without a zone, as the tables hold it."""
     return moment.astimezone(UTC).replace(tzinfo=None)

@@ -47,7 +47,7 @@ class MetricTotal:
     max: float
     """Largest value of one profile (rank and thread)."""
     unit: str
-    """As the tool names it: sec, usec, bytes, count …"""
+    """Unit as the tool names it: sec, usec, bytes, count …"""
     running_ratio: float | None = None
     """Share of the run in which a multiplexed counter was live; None where the tool does not say."""
 
@@ -58,7 +58,7 @@ class Region:
 
     path: tuple[str, ...]
     time: MetricTotal
-    """In seconds, over the ranks that came there."""
+    """Seconds over the ranks that came there."""
     is_communication: bool
     """Whether it is a call of MPI."""
 
@@ -72,13 +72,13 @@ class Profile:
     ranks: int
     threads_per_rank: int
     metrics: dict[str, MetricTotal]
-    """By the tool's own name, without HPCToolkit's ` (I)` or `:Sum (I)` suffix."""
+    """Metrics by the tool's own name, without HPCToolkit's ` (I)` or `:Sum (I)` suffix."""
     wall_seconds: float | None = None
     hosts: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
     """What else the file says of this run, as text (application, arguments, events …)."""
     regions: Sequence[Region] = ()
-    """Where the time went, for tools that say."""
+    """Regions in which the time went, for tools that say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,12 @@ def _log_ratio(true: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
 
 def mape(true: ArrayLike, predicted: ArrayLike) -> float:
     """Mean of |predicted - true| / true, as a ratio (0.1 is ten percent)."""
-    return float(np.mean(np.abs(np.expm1(_log_ratio(true, predicted)))))
+    return mape_of_logs(_log_ratio(true, predicted))
+
+
+def mape_of_logs(errors: NDArray[np.float64]) -> float:
+    """Mean absolute relative error (0.1 is 10%) of log errors, predicted less true."""
+    return float(np.mean(np.abs(np.expm1(errors))))
 
 
 def log_rmse(true: ArrayLike, predicted: ArrayLike) -> float:
@@ -29,16 +34,3 @@ def log_rmse(true: ArrayLike, predicted: ArrayLike) -> float:
 def share_within(true: ArrayLike, predicted: ArrayLike, ratio: float) -> float:
     """Share of predictions whose relative error is at most `ratio`."""
     return float(np.mean(np.abs(np.expm1(_log_ratio(true, predicted))) <= ratio))
-
-
-def error_factor(true: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
-    """How many times too large or too small each prediction is; 1 is exact."""
-    return np.exp(np.abs(_log_ratio(true, predicted)))
-
-
-def spearman(true: ArrayLike, predicted: ArrayLike) -> float:
-    """Rank correlation, ties at their mean rank."""
-    import pandas as pd
-
-    ranks = pd.DataFrame({"true": np.asarray(true, float), "predicted": np.asarray(predicted, float)}).rank()
-    return float(ranks["true"].corr(ranks["predicted"]))

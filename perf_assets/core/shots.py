@@ -1,11 +1,11 @@
-"""How people say how many rows of a target a model may learn from: `50` rows, or `5%` of them."""
+"""Number of rows of a target that a model may learn from, as people write it: `50` rows, or `5%` of them."""
 
 from dataclasses import dataclass
 
 from perf_assets.core.errors import BadInputError
 
 _LEAST_OF_SHARE = 8
-"""Of a share: one percent of a small table is next to nothing."""
+"""Least rows of a share: one percent of a small table is next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Shots:
 
     @classmethod
     def parse(cls, text: str) -> "Shots":
-        """Of `N` or `P%`."""
+        """Parse `N` or `P%`."""
         is_share = text.endswith("%")
         try:
             value = float(text.removesuffix("%"))
@@ -28,5 +28,5 @@ class Shots:
         return cls(value, is_share)
 
     def count(self, rows: int) -> int:
-        """Of a table with so many rows; of a share at least eight."""
+        """Rows to learn from, of a table with `rows` rows; of a share at least eight."""
         return max(_LEAST_OF_SHARE, round(rows * self.value / 100)) if self.is_share else int(self.value)

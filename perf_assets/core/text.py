@@ -27,7 +27,7 @@ _STARTS_FORMULA = ("=", "+", "-", "@")
 _MARKDOWN = re.compile(r"[\\`\[\]|]")
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*(?=@)|([?&](?:password|passwd|token|secret)=)[^&\s]*", re.IGNORECASE)
-"""Of an address; one that holds an @ ends at the last."""
+"""Password in an address; one that holds an @ ends at the last."""
 _MOST_COLUMNS = 50
 _MOST_CHARACTERS = 300
 

@@ -32,6 +32,7 @@ class VectorSettings(BaseModel):
         default=list(COMPONENTS), min_length=1, description=f"What is blended, of {', '.join(COMPONENTS)}"
     )
     net: VaeDnnSettings = Field(default=VaeDnnSettings(), description="Of vae_dnn")
+    trees: int = Field(default=80, ge=1, description="Trees of random_forest")
 
     @field_validator("components")
     @classmethod
@@ -54,4 +55,4 @@ class VectorSettings(BaseModel):
             most_dnn_epochs=3,
             patience=3,
         )
-        return cls(components=["vae_dnn", "random_forest"], net=net)
+        return cls(components=["vae_dnn", "random_forest"], net=net, trees=20)

@@ -32,7 +32,7 @@ class AmmReference:
 
 
 class _Fields(BaseModel):
-    """As they stand in the file; what is absent or empty is unset."""
+    """Fields as they stand in the file; what is absent or empty is unset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -129,7 +129,7 @@ def _reference(path: Path, field: str, fields: _Fields, folder: Path) -> AmmRefe
     given = getattr(fields, field)
     if given is None:
         return None
-    found = _REFERENCE.fullmatch(given)
-    if found is None or (fields.func == "amm" and not found["file"].endswith(".json")):
+    parts = _REFERENCE.fullmatch(given)
+    if parts is None or (fields.func == "amm" and not parts["file"].endswith(".json")):
         raise BadInputError(f"{path.name}: {field} {given!r}: write FILE.json or FILE.json:MACHINE")
-    return AmmReference(folder / found["file"], found["machine"])
+    return AmmReference(folder / parts["file"], parts["machine"])

@@ -11,7 +11,7 @@ _MAX_DEPTH = 50
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Without aliases: a few lines of them can unfold to any size."""
+    """YAML loader without aliases: a few lines of them can unfold to any size."""
 
     _depth = 0
 

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.samples import Examples, PairedSamples
+from perf_assets.features.samples import Examples, Indices, PairedSamples
 
 Unseen = Literal["application", "machine"]
 """What is new when a prediction is made."""
 MOST_TESTED = 50_000
-"""Examples of a fold that a choice is made on: more of them hardly change its error."""
+"""Examples of a fold that a choice is made on."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,9 @@ class Fold:
         """What can be learned from; made anew every time, as those of all folds together may not fit into memory."""
         return self.hide()
 
-    @property
-    def some_of_test(self) -> Examples:
-        """Those that a choice between methods is made on."""
-        return self.test.at_most(MOST_TESTED, 0)
+    def some_of_test(self, most: int = MOST_TESTED) -> Examples:
+        """Examples that a choice between methods is made on: more of them hardly change its error."""
+        return self.test.at_most(most, 0)
 
 
 def leave_one_application_out(samples: PairedSamples) -> Iterator[Fold]:
@@ -72,3 +71,10 @@ BY_UNSEEN: dict[Unseen, Callable[[PairedSamples], Iterator[Fold]]] = {
     "application": leave_one_application_out,
     "machine": leave_one_machine_out,
 }
+
+
+def folds_of(count: int, folds: int, seed: int) -> list[tuple[Indices, Indices]]:
+    """Positions to learn from and positions held out, each position held out once."""
+    order = np.random.default_rng(seed).permutation(count)
+    parts = [part for part in np.array_split(order, min(folds, count)) if len(part)]
+    return [(np.setdiff1d(order, part), np.sort(part)) for part in parts]

@@ -33,7 +33,7 @@ class Examples:
         return len(self.row)
 
     def where(self, chosen: Mask | Indices) -> "Examples":
-        """Some of them."""
+        """Examples that are chosen."""
         return Examples(self.source[chosen], self.target[chosen], self.row[chosen])
 
     def at_most(self, count: int, seed: int) -> "Examples":
@@ -59,7 +59,7 @@ class PairedSamples:
     specification: Floats | None = None
     """Machines x properties, where a table of specifications was given."""
     benchmark_settings: NDArray[np.str_] | None = None
-    """Of each benchmark configuration how it was run, where the benchmark is a suite whose kernels are the benchmark
+    """Per benchmark configuration, how it was run, where the benchmark is a suite whose kernels are the benchmark
     applications: kernels of one setting form one row of the suite's results. Such kernels have no counters that
     applications have."""
     benchmark_only: Mask | None = None
@@ -88,7 +88,7 @@ class PairedSamples:
 
     @cached_property
     def physical_machines(self) -> NDArray[np.str_]:
-        """Of each machine, the one in the machine room."""
+        """Physical machine of each machine as programs see it."""
         return np.array([physical(machine) for machine in self.machines])
 
     @cached_property
@@ -112,11 +112,11 @@ class PairedSamples:
         return bool(np.any(of_benchmark & of_runs))
 
     def hide_application(self, app: str) -> "PairedSamples":
-        """The same without the runs of an application."""
+        """Samples without the runs of an application."""
         return self._hide(np.ones((len(self.machines), 1), bool) & (self.apps == app)[None])
 
     def hide_machine(self, machine: int) -> "PairedSamples":
-        """The same without the application runs on a machine, with GPUs or without; its benchmark stays."""
+        """Samples without the application runs on a machine, with GPUs or without; its benchmark stays."""
         hidden = self.physical_machines == physical(self.machines[machine])
         shown = self if self.benchmark_only is None else replace(self, benchmark_only=self.benchmark_only & ~hidden)
         return shown._hide(hidden[:, None] & ~self.is_benchmark[None])
@@ -127,17 +127,17 @@ class PairedSamples:
         A machine of which only the benchmark can be seen is in no pair, not even with its benchmark rows.
         """
         seen = np.isfinite(self.log_seconds) & (with_benchmark | ~self.is_benchmark)[None]
-        found = [
+        by_source = [
             (source, target, np.flatnonzero(seen[source] & seen[target]))
             for source in self.training_machines
             for target in self.training_machines
             if source != target
         ]
-        counts = [len(rows) for *_, rows in found]
+        counts = [len(rows) for *_, rows in by_source]
         return Examples(
-            np.repeat(np.array([source for source, *_ in found], np.intp), counts),
-            np.repeat(np.array([target for _, target, _ in found], np.intp), counts),
-            np.concatenate([np.empty(0, np.intp), *(rows for *_, rows in found)]),
+            np.repeat(np.array([source for source, *_ in by_source], np.intp), counts),
+            np.repeat(np.array([target for _, target, _ in by_source], np.intp), counts),
+            np.concatenate([np.empty(0, np.intp), *(rows for *_, rows in by_source)]),
         )
 
     def log_relative_time(self, examples: Examples) -> Floats:
@@ -145,7 +145,7 @@ class PairedSamples:
         return self.log_seconds[examples.target, examples.row] - self.log_seconds[examples.source, examples.row]
 
     def benchmark_rows(self, per_application: int | None = None) -> Indices:
-        """Benchmark configurations, at most so many of each application, spread evenly over their order."""
+        """Benchmark configurations, at most `most` of each application, spread evenly over their order."""
         chosen: list[int] = []
         for app in sorted(set(self.apps[self.is_benchmark].tolist())):
             rows = np.flatnonzero(self.is_benchmark & (self.apps == app))

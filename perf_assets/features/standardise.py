@@ -27,7 +27,7 @@ class Scaler:
 
     @classmethod
     def fit(cls, values: Floats) -> "Scaler":
-        """From rows x counters; rows that are all NaN say nothing."""
+        """Fit to rows x counters; rows that are all NaN say nothing."""
         logs = signed_log(values[np.isfinite(values).any(axis=1)])
         count = np.maximum(np.isfinite(logs).sum(axis=0), 1)
         mean = np.nansum(logs, axis=0) / count
@@ -35,12 +35,12 @@ class Scaler:
         return cls(mean, spread + _LEAST_SPREAD)
 
     def arrays(self) -> dict[str, Floats]:
-        """To be saved."""
+        """Arrays to store, by name."""
         return {"mean": self.mean, "spread": self.spread}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Floats]) -> "Scaler":
-        """From what was saved, among other arrays or not."""
+        """Restore what `arrays` gave, among other arrays or not."""
         return cls(arrays["mean"], arrays["spread"])
 
     def transform(self, values: Floats) -> Floats:
@@ -48,7 +48,7 @@ class Scaler:
         return self.standardised(signed_log(values))
 
     def standardised(self, logs: Floats) -> Floats:
-        """The same from signed logarithms."""
+        """Standardise signed logarithms."""
         return np.nan_to_num(np.clip((logs - self.mean) / self.spread, -_CLIP, _CLIP), nan=0.0)
 
 

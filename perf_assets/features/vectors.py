@@ -30,15 +30,15 @@ class VectorSamples:
     log_seconds: Floats
     """Configurations x machines: logarithm of the run time, NaN where it did not run."""
     source: Indices
-    """Of each sample the machine it was measured on."""
+    """Machine that each sample was measured on."""
     row: Indices
-    """Of each sample its configuration."""
+    """Configuration of each sample."""
     features: Floats
     """Samples x features as measured, NaN where missing; the run's own time among them."""
     is_cpu: Mask
-    """Of each sample whether it ran on CPUs; all of them where that is not known."""
+    """Per sample, whether it ran on CPUs; all of them where that is not known."""
     paired: PairedSamples
-    """The same runs, with the benchmark where there is one, for models of pairs of machines."""
+    """Runs of the samples, with the benchmark where there is one, for models of pairs of machines."""
     views: Indices
     """Configurations x machines: which machine of `paired` that is for the program (a host, without its GPUs)."""
 
@@ -103,7 +103,7 @@ class VectorSamples:
         )
 
     def without_machine(self, machine: int) -> "VectorSamples":
-        """The same as if a machine had never run an application: no samples on it, no times on it."""
+        """Samples as if a machine had never run an application: no samples on it, no times on it."""
         seconds = self.log_seconds.copy()
         seconds[:, machine] = np.nan
         paired = self.paired.hide_machine(int(self.views[0, machine]))
@@ -137,7 +137,7 @@ class VectorSamples:
         )
 
     def _paired_rows(self) -> Indices:
-        """Of each configuration its place in `paired`."""
+        """Place of each configuration in `paired`."""
         position = {name: row for row, name in enumerate(self.paired.configurations)}
         return np.array([position[name] for name in self.configurations], np.intp)
 
@@ -190,7 +190,7 @@ class VectorFold:
     test: Mask
 
 
-def by_sample(samples: VectorSamples, seed: int, share: float = _TEST_SHARE) -> Iterator[VectorFold]:
+def by_sample(samples: VectorSamples, seed: int) -> Iterator[VectorFold]:
     """One random 80/20 split. A configuration goes with all its samples: they have the same vector."""
     count = len(samples.configurations)
     if count < _LEAST_CONFIGURATIONS:
@@ -198,8 +198,8 @@ def by_sample(samples: VectorSamples, seed: int, share: float = _TEST_SHARE) -> 
             f"vectors need {_LEAST_CONFIGURATIONS} configurations that ran on two machines; there are {count}"
         )
     test = np.zeros(count, bool)
-    test[np.random.default_rng(seed).permutation(count)[: max(1, round(share * count))]] = True
-    yield VectorFold(f"{share:.0%} of the configurations", ~test, test)
+    test[np.random.default_rng(seed).permutation(count)[: max(1, round(_TEST_SHARE * count))]] = True
+    yield VectorFold(f"{_TEST_SHARE:.0%} of the configurations", ~test, test)
 
 
 def by_application(samples: VectorSamples) -> Iterator[VectorFold]:
@@ -212,7 +212,7 @@ def by_application(samples: VectorSamples) -> Iterator[VectorFold]:
 
 
 def vector_table(tables: Mapping[str, pd.DataFrame], roles: Roles) -> VectorSamples:
-    """Samples from plain tables, one a machine. Numbers of the key are features as well: they say how it was run."""
+    """Samples from plain tables, one per machine. Numbers of the key are features as well: they say how it was run."""
     paired = pair_tables(tables, roles)
     keys = _numeric_keys(tables, roles, paired)
     source, row = np.nonzero(np.isfinite(paired.log_seconds))
@@ -220,17 +220,17 @@ def vector_table(tables: Mapping[str, pd.DataFrame], roles: Roles) -> VectorSamp
     own = np.exp(log_seconds[row, source])[:, None]
     numbers = keys.to_numpy(float)[row]
     return VectorSamples(
-        paired.machines,
-        (*paired.counter_names, *map(str, keys.columns), roles.time),
-        paired.configurations,
-        paired.apps,
-        log_seconds,
-        source,
-        row,
-        np.hstack([paired.counters[source, row], numbers, own]),
-        np.ones(len(row), bool),
-        paired,
-        np.tile(np.arange(len(paired.machines)), (len(log_seconds), 1)),
+        machines=paired.machines,
+        feature_names=(*paired.counter_names, *map(str, keys.columns), roles.time),
+        configurations=paired.configurations,
+        apps=paired.apps,
+        log_seconds=log_seconds,
+        source=source,
+        row=row,
+        features=np.hstack([paired.counters[source, row], numbers, own]),
+        is_cpu=np.ones(len(row), bool),
+        paired=paired,
+        views=np.tile(np.arange(len(paired.machines)), (len(log_seconds), 1)),
     )
 
 

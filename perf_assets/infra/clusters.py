@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster, worker_client
 from distributed.worker import get_worker
 
 from perf_assets.core.errors import ClusterError
-from perf_assets.infra.profile import DaskProfile
+from perf_assets.infra.profile import DaskProfile, ExistingCluster
 from perf_assets.infra.profile import LocalCluster as LocalSettings
 from perf_assets.infra.profile import SlurmCluster as SlurmSettings
 
@@ -20,7 +20,6 @@ from perf_assets.infra.profile import SlurmCluster as SlurmSettings
 # time than our tasks have to spare; without it a worker keeps memory as any process does.
 dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None})
 
-_CONNECT_SECONDS = 30.0
 _open: dict[DaskProfile, tuple[Client, Any]] = {}
 """Client and cluster that this process started, by profile."""
 
@@ -50,7 +49,7 @@ def _local(settings: LocalSettings, retries: int) -> dict[str, Any]:
 def _slurm(settings: SlurmSettings, retries: int) -> dict[str, Any]:
     """`processes` is as `cores`, so that a worker has one thread."""
     scheduler: dict[str, Any] = {"allowed_failures": retries, "dashboard_address": "127.0.0.1:0"}
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "queue": settings.queue,
         "n_workers": settings.jobs * settings.cores,
         "cores": settings.cores,
@@ -69,7 +68,7 @@ def _slurm(settings: SlurmSettings, retries: int) -> dict[str, Any]:
         "interface": settings.interface,
         "log_directory": settings.log_directory,
     }
-    return found | {name: value for name, value in optional.items() if value is not None}
+    return arguments | {name: value for name, value in optional.items() if value is not None}
 
 
 @contextmanager
@@ -116,7 +115,8 @@ def _started(profile: DaskProfile) -> tuple[Client, Any]:
     atexit.register(close_clusters)
     kind, arguments = dask_arguments(profile)
     if kind == "existing":
-        return _connected(arguments["address"]), None
+        assert profile.cluster.existing is not None
+        return _connected(profile.cluster.existing), None
     cluster = LocalCluster(**arguments) if kind == "local" else _submitted(arguments)
     return Client(cluster), cluster
 
@@ -137,8 +137,8 @@ def _submitted(arguments: dict[str, Any]) -> Any:
     return cluster
 
 
-def _connected(address: str) -> Client:
+def _connected(existing: ExistingCluster) -> Client:
     try:
-        return Client(address, timeout=_CONNECT_SECONDS)
+        return Client(existing.address, timeout=existing.connect_seconds)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"no Dask scheduler answers at {address}: {error}") from None
+        raise ClusterError(f"no Dask scheduler answers at {existing.address}: {error}") from None

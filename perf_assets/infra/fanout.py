@@ -26,9 +26,9 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 _TRIES = 4
-"""As many as Dask workers have, with the retries of the shipped profile."""
+"""Tries of a task, as many as Dask workers have with the retries of the shipped profile."""
 _samples: Any = None
-"""Of a worker process: what it was started with."""
+"""Samples that a worker process was started with."""
 _repr = reprlib.Repr()
 _repr.maxother = _repr.maxstring = 200
 

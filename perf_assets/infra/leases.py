@@ -73,9 +73,9 @@ class Lease:
 
     def check(self) -> None:
         """Raise if another host has taken over: call it before anything is published."""
-        found = _last(self.lock)
-        if found is None or found[0] != self.number:
-            other = _holder(found[1]) if found else "unknown"
+        last = _last(self.lock)
+        if last is None or last[0] != self.number:
+            other = _holder(last[1]) if last else "unknown"
             raise BusyError(
                 f"{self.purpose} was taken over by {other}, because this process stood still for more than "
                 f"{LEASE_SECONDS:.0f} s; what it had not published is dropped: try again"
@@ -109,17 +109,17 @@ def _take(lock: Path, purpose: str, deadline: float, *, has_os_lock: bool) -> Le
     seen: tuple[int, bytes] | None = None
     seen_at = time.monotonic()
     while True:
-        found = _last(lock)
-        if found != seen:
-            seen, seen_at = found, time.monotonic()
+        last = _last(lock)
+        if last != seen:
+            seen, seen_at = last, time.monotonic()
         stands_still = time.monotonic() - seen_at >= LEASE_SECONDS
-        if found is None or stands_still or _may_follow(found[1], has_os_lock=has_os_lock):
-            lease = _create(lock, purpose, found[0] + 1 if found else 1)
+        if last is None or stands_still or _may_follow(last[1], has_os_lock=has_os_lock):
+            lease = _create(lock, purpose, last[0] + 1 if last else 1)
             if lease is not None:
                 return lease
         elif time.monotonic() >= deadline:
             raise BusyError(
-                f"{purpose} is busy: {_holder(found[1])} holds {lock}; wait for it to end, or stop it, and try again"
+                f"{purpose} is busy: {_holder(last[1])} holds {lock}; wait for it to end, or stop it, and try again"
                 f" (where that host is down, it is taken over after {LEASE_SECONDS:.0f} s)"
             )
         else:
@@ -176,8 +176,8 @@ def _numbers(lock: Path) -> list[int]:
 
 def holder(lock: Path) -> str | None:
     """Who has a lease on a lock now, for people; None where nobody has, or it may be followed at once."""
-    found = _last(lock)
-    return None if found is None or _parsed(found[1]).get("is_free") else _holder(found[1])
+    last = _last(lock)
+    return None if last is None or _parsed(last[1]).get("is_free") else _holder(last[1])
 
 
 def _holder(content: bytes) -> str:

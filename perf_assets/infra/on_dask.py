@@ -73,7 +73,7 @@ def _threads(client: Client) -> int:
 
 
 def _done(client: Client, waiting: list[Future], patience_seconds: float) -> list[Future]:
-    """Those that ended, at least one."""
+    """Tasks that ended, at least one."""
     seen_worker = time.monotonic()
     while True:
         try:

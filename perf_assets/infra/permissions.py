@@ -20,7 +20,7 @@ def private_places() -> Iterator[tuple[str, Path]]:
 
 
 def open_places() -> list[tuple[str, Path]]:
-    """Those that everybody may change."""
+    """Places that everybody may change."""
     return [(what, path) for what, path in private_places() if _mode(path) & stat.S_IWOTH]
 
 

@@ -42,7 +42,7 @@ class Address:
 
     @property
     def url(self) -> "URL":
-        """As SQLAlchemy has it."""
+        """Address as SQLAlchemy has it."""
         from sqlalchemy import make_url
         from sqlalchemy.exc import ArgumentError
 
@@ -66,7 +66,7 @@ class Address:
         return self.url.set(query=query).render_as_string(hide_password=False)
 
     def __str__(self) -> str:
-        """For people; without a password."""
+        """Address for people, without a password."""
         url = self.url
         query = {name: value for name, value in url.query.items() if name in ("host", "port")}
         # `set` would take None for "as it is".
@@ -127,7 +127,7 @@ class Address:
             yield
 
 
-class Claim:
+class LeaseClaim:
     """A lock of the database that is to be held for hours, through losses of the database."""
 
     def __init__(self, address: Address, purpose: str) -> None:

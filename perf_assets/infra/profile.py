@@ -36,7 +36,7 @@ class MultiprocessProfile(_Settings):
     executor: Literal["multiprocess"]
     threads_per_process: _Count
     processes: _Count | None = None
-    """As many as the cores allow where not given."""
+    """Processes at once; as many as the cores allow where not given."""
 
 
 class LocalCluster(_Settings):
@@ -52,6 +52,8 @@ class ExistingCluster(_Settings):
     """A Dask scheduler that runs already."""
 
     address: _Text
+    connect_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """How long to wait for its answer."""
 
 
 class SlurmCluster(_Settings):

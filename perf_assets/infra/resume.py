@@ -21,20 +21,20 @@ class Kept(Protocol):
 
 
 class NothingKept:
-    """For work that is done again from the start."""
+    """No results: work is done again from the start."""
 
     def get(self, task: str) -> Rows | None:
-        """Nothing."""
+        """None: no task was done before."""
         return None
 
     def put(self, task: str, rows: Rows) -> None:
-        """Forget them."""
+        """Keep nothing."""
 
 
 def resumed(
     do: Callable[[Data, Work], Rows], samples: Data, pieces: Sequence[Work], kept: Kept
 ) -> Iterator[tuple[Work, Rows]]:
-    """As `side_by_side`, for tasks that make rows: those done before come first and are not done again.
+    """Do tasks that make rows `side_by_side`: those done before come first and are not done again.
 
     A task is known by what its piece looks like (`repr`).
     """

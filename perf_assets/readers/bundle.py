@@ -87,8 +87,8 @@ def _spec_row(directory: Path, origin: Row) -> Row:
     spec = parse_machine_spec(read_text(load(str(directory / SPEC_NAME), SPEC_NAME), _MAX_SPEC_BYTES))
     if spec.machine != origin["machine"]:
         raise BadInputError(f"{SPEC_NAME} is of machine {spec.machine}, but the manifest is of {origin['machine']}")
-    found = spec.to_row() | origin | {"run": "."}
-    return {column: found.get(column) for column in SPECS.column_names()}
+    row = spec.to_row() | origin | {"run": "."}
+    return {column: row.get(column) for column in SPECS.column_names()}
 
 
 def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, origin: Row) -> Row:

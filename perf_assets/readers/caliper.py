@@ -19,7 +19,7 @@ _NESTED = 256
 """Property of an attribute whose values make a region path."""
 _MAX_PATH = 8
 _MAX_WHOLE_PATH = 64
-"""Where rows of any depth are wanted; a deeper profile is refused, and not cut."""
+"""Deepest path where rows of any depth are wanted; a deeper profile is refused, and not cut."""
 _ADIAK_WHOLE = frozenset(("int", "unsigned int", "long", "unsigned long", "longlong", "unsigned longlong"))
 _MAX_DESCRIPTION = 16
 """Nodes above an attribute that describe it: type, properties, alias, unit …"""
@@ -48,7 +48,7 @@ class Row:
     """Region path."""
     attributes: tuple[Attribute, ...]
     values: list[str]
-    """As many as attributes."""
+    """Values, one per attribute."""
     kinds: tuple[str, ...] = ()
     """Attribute of each part of the path, as in function, loop, mpi.function; of whole profiles only."""
     facts: dict[str, str] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Row:
 
 
 @dataclass(slots=True)
-class Profile:
+class CaliperRecords:
     """One `.cali` file."""
 
     rows: list[Row] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
-    """Of the metadata, the whole numbers that the application itself gave to Adiak: its problem size …"""
+    """Whole numbers of the metadata that the application itself gave to Adiak: its problem size …"""
 
 
 def units_per_second(attribute: Attribute) -> float:
@@ -79,17 +79,17 @@ _Node = tuple[str, str, str | None]
 """A value in the tree: id of its attribute, text, id of its parent."""
 
 
-def read_stream(source: SourceFile, depth: int) -> Profile:
+def read_stream(source: SourceFile, depth: int) -> CaliperRecords:
     """Read a file; of its rows only those whose region path has `depth` parts."""
-    return _read(source, _Stream(depth))
+    return _read(source, _RecordStream(depth))
 
 
-def read_whole(source: SourceFile) -> Profile:
+def read_whole(source: SourceFile) -> CaliperRecords:
     """Read a file with its rows of any depth, and with what their nodes say beside the path."""
     return _read(source, _WholeStream())
 
 
-def _read(source: SourceFile, stream: "_Stream") -> Profile:
+def _read(source: SourceFile, stream: "_RecordStream") -> CaliperRecords:
     text = read_text(source, MAX_BYTES)
     if not text.endswith("\n"):
         raise unreadable(source, "does not end with a line break, it is cut off: copy it again")
@@ -150,11 +150,11 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(lambda match: match[1], text) if "\\" in text else text
 
 
-class _Stream:
+class _RecordStream:
     """Takes the records of a file one after the other."""
 
     def __init__(self, depth: int, max_path: int = _MAX_PATH) -> None:
-        self.profile = Profile()
+        self.profile = CaliperRecords()
         self._depth = depth
         self._max_path = max_path
         self._nodes: dict[str, _Node] = {}
@@ -245,7 +245,7 @@ class _Stream:
         return described
 
     def _take_metadata(self, fields: dict[str, str]) -> None:
-        found = self.profile.metadata
+        metadata = self.profile.metadata
         seen: set[str] = set()
         for reference in fields["ref"].split("=") if "ref" in fields else ():
             identity: str | None = reference
@@ -254,19 +254,19 @@ class _Stream:
                 attribute, value, identity = self._nodes[identity]
                 if attribute not in _BUILT_IN:
                     name = self._nodes[attribute][1]
-                    found.setdefault(name, value)
+                    metadata.setdefault(name, value)
                     self._take_parameter(attribute, name, value)
         if "attr" in fields:
             for identity, value in zip(fields["attr"].split("="), _split(fields["data"], "="), strict=True):
                 name = self._nodes[identity][1]
-                found[name] = _plain(value)
-                self._take_parameter(identity, name, found[name])
+                metadata[name] = _plain(value)
+                self._take_parameter(identity, name, metadata[name])
 
     def _take_parameter(self, attribute: str, name: str, value: str) -> None:
         """Nothing here: who wants rows of one depth knows what program it is."""
 
 
-class _WholeStream(_Stream):
+class _WholeStream(_RecordStream):
     """Takes rows of any depth."""
 
     def __init__(self) -> None:

@@ -135,7 +135,7 @@ def read_application(run: str, source: SourceFile) -> Profile:
 
 def _metrics(attributes: Sequence[Attribute]) -> list[_Metric]:
     """Metrics of some columns; of one that is there inclusive and exclusive only the inclusive."""
-    found: dict[tuple[str, bool], _Metric] = {}
+    metrics: dict[tuple[str, bool], _Metric] = {}
     for position, attribute in enumerate(attributes):
         *operations, quantity = attribute.name.split("#")
         if attribute.is_nested or not operations:
@@ -153,11 +153,11 @@ def _metrics(attributes: Sequence[Attribute]) -> list[_Metric]:
             scale=1 / units_per_second(attribute) if is_time else 1.0,
             positions={},
         )
-        found.setdefault((metric.name, is_inclusive), metric).positions.setdefault(kind, position)
+        metrics.setdefault((metric.name, is_inclusive), metric).positions.setdefault(kind, position)
     return [
         metric
-        for (name, is_inclusive), metric in found.items()
-        if metric.positions.keys() != {"count"} and (is_inclusive or (name, True) not in found)
+        for (name, is_inclusive), metric in metrics.items()
+        if metric.positions.keys() != {"count"} and (is_inclusive or (name, True) not in metrics)
     ]
 
 
@@ -253,7 +253,7 @@ def _communication_share(
     return min(max(total.sum / time.sum, 0.0), 1.0)
 
 
-def _ranks(source: SourceFile, profile: caliper.Profile, rows: Iterable[Row]) -> int:
+def _ranks(source: SourceFile, profile: caliper.CaliperRecords, rows: Iterable[Row]) -> int:
     """MPI ranks that the metadata says, or of which there are records."""
     told = {name: count for name in _RANKS if (count := _whole(profile.metadata, (name,)))}
     if len(set(told.values())) > 1:
@@ -291,7 +291,7 @@ def _wall_seconds(metadata: Mapping[str, str], regions: Iterable[Region]) -> flo
     return max(tops, default=None) or None
 
 
-def _labels(profile: caliper.Profile) -> dict[str, str]:
+def _labels(profile: caliper.CaliperRecords) -> dict[str, str]:
     """What a person would otherwise type, and the rest without users, hosts and paths."""
     metadata = profile.metadata
     labels = {

@@ -43,7 +43,15 @@ def _profile(run: str, source: SourceFile, fields: dict[str, Any]) -> Profile:
         name = key.strip().removesuffix(" (I)").rstrip()
         if isinstance(value, str | int | float) and (number := _number(source, name, value)) is not None:
             metrics[name] = MetricTotal(number, number, number, number, unit_in(name))
-    return Profile(run, int(ranks), 1, metrics, wall_seconds_of(metrics), None, labels)
+    return Profile(
+        run=run,
+        ranks=int(ranks),
+        threads_per_rank=1,
+        metrics=metrics,
+        wall_seconds=wall_seconds_of(metrics),
+        hosts=None,
+        labels=labels,
+    )
 
 
 def _number(source: SourceFile, name: str, value: str | float) -> float | None:

@@ -26,7 +26,7 @@ class SourceFile:
     """A regular file."""
 
     path: str
-    """Where it is."""
+    """Path of the file."""
     name: str
     """Its path relative to what was read, with `/`."""
     size: int
@@ -83,14 +83,14 @@ def scan(root: Path, only: frozenset[str] | None = None) -> list[SourceFile]:
         if not root.exists():
             raise unreadable(str(root), "does not exist")
         return [load(os.path.realpath(root), root.name)]
-    found = []
+    files = []
     for count, (name, path) in enumerate(_walk(str(root), "", 0)):
         if count >= MAX_FILES:
             raise unreadable(root.name, f"holds more than {MAX_FILES} files")
         if name not in (MANIFEST_NAME, SPEC_NAME) and (only is None or name in only):
-            found.append((name, path))
-    found.sort()
-    return [load(path, name) for name, path in found]
+            files.append((name, path))
+    files.sort()
+    return [load(path, name) for name, path in files]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import re
 from enum import Enum
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """Files that are understood; the value is what a person calls them."""
 
     RAJAPERF_TIMING = "RAJAPerf timing report"
@@ -48,16 +48,16 @@ UNDERSTOOD = (
 
 _LOOK_BYTES = 4096
 _MAGIC = (
-    (b"HPCPROF-metricdb__", Kind.HPCTOOLKIT_METRIC_DB),
-    (b"HPCTOOLKITmeta", Kind.HPCTOOLKIT_V4_META),
-    (b"HPCTOOLKITprof", Kind.HPCTOOLKIT_V4_PROFILE),
-    (b"HPCTOOLKIT", Kind.HPCTOOLKIT_V4_OTHER),
-    (b"HPCPROF-", Kind.HPCTOOLKIT_SPARSE),
-    (b"__rec=", Kind.CALIPER),
-    (b"PAR1", Kind.PARQUET),
-    (b"# callgrind format", Kind.VALGRIND),
-    (b"# started on ", Kind.PERF_CSV),
-    (b"FOM Report", Kind.RAJAPERF_OTHER),
+    (b"HPCPROF-metricdb__", FileKind.HPCTOOLKIT_METRIC_DB),
+    (b"HPCTOOLKITmeta", FileKind.HPCTOOLKIT_V4_META),
+    (b"HPCTOOLKITprof", FileKind.HPCTOOLKIT_V4_PROFILE),
+    (b"HPCTOOLKIT", FileKind.HPCTOOLKIT_V4_OTHER),
+    (b"HPCPROF-", FileKind.HPCTOOLKIT_SPARSE),
+    (b"__rec=", FileKind.CALIPER),
+    (b"PAR1", FileKind.PARQUET),
+    (b"# callgrind format", FileKind.VALGRIND),
+    (b"# started on ", FileKind.PERF_CSV),
+    (b"FOM Report", FileKind.RAJAPERF_OTHER),
 )
 _REPORT_TITLE = re.compile(rb"^(?:Kernels run (?:without MPI|on \d+ MPI)|(?:Mean|Min|Max) (?:Runtime|Speedup) Report)")
 _NEXT_REPORT = re.compile(rb"\n[ \t]*\n(?:Kernels run |(?:Mean|Min|Max) (?:Runtime|Speedup) Report|=====)")
@@ -83,7 +83,7 @@ _SACCT = re.compile(rb"\A(?=[^\n]*\bState\b)(?=[^\n]*\bElapsed(?:Raw)?\b)(?:[A-Z
 _XML = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE|HPCToolkitExperiment)")
 
 
-def kind_of(head: bytes) -> Kind | None:
+def kind_of(head: bytes) -> FileKind | None:
     """What the file that starts with `head` is, unless it is a text table; None where nobody knows."""
     head = head[:_LOOK_BYTES]
     for magic, kind in _MAGIC:
@@ -92,58 +92,58 @@ def kind_of(head: bytes) -> Kind | None:
     if head[:1] in (b"{", b"["):
         return _json_kind(head)
     if _XML.match(head):
-        return Kind.HPCTOOLKIT_XML if b"HPCToolkitExperiment" in head else None
+        return FileKind.HPCTOOLKIT_XML if b"HPCToolkitExperiment" in head else None
     return _rajaperf_kind(head) or _text_kind(head)
 
 
-def _json_kind(head: bytes) -> Kind | None:
+def _json_kind(head: bytes) -> FileKind | None:
     if b'"papi_version"' in head or (b'"threads"' in head and b'"regions"' in head):
-        return Kind.PAPI
+        return FileKind.PAPI
     if b'"counter-value"' in head:
-        return Kind.PERF_JSON
+        return FileKind.PERF_JSON
     if b'"machine"' in head and b'"app"' in head and b'"ranks"' in head:
-        return Kind.CROSS_MODELLING
-    return Kind.FLUX_JOBS if b'"t_submit"' in head and b'"result"' in head else None
+        return FileKind.CROSS_MODELLING
+    return FileKind.FLUX_JOBS if b'"t_submit"' in head and b'"result"' in head else None
 
 
-def _rajaperf_kind(head: bytes) -> Kind | None:
+def _rajaperf_kind(head: bytes) -> FileKind | None:
     if _CHECKSUM.match(head):
-        return Kind.RAJAPERF_CHECKSUM
+        return FileKind.RAJAPERF_CHECKSUM
     title = _REPORT_TITLE.match(head)
     if title is None:
         return None
     if _NEXT_REPORT.search(head) or b"Speedup" in title[0]:
-        return Kind.RAJAPERF_OTHER
+        return FileKind.RAJAPERF_OTHER
     if b"Runtime" in title[0]:
-        return Kind.RAJAPERF_TIMING
+        return FileKind.RAJAPERF_TIMING
     second_line = head.partition(b"\n")[2].partition(b"\n")[0]
-    return Kind.RAJAPERF_RUN_DATA if b"Mean time per rep" in second_line else Kind.RAJAPERF_DETAILS
+    return FileKind.RAJAPERF_RUN_DATA if b"Mean time per rep" in second_line else FileKind.RAJAPERF_DETAILS
 
 
-def _text_kind(head: bytes) -> Kind | None:
+def _text_kind(head: bytes) -> FileKind | None:
     if b"\0" in head:
         return None
     if kind := _profiler_kind(head):
         return kind
     if _PERF_CSV.match(head):
-        return Kind.PERF_CSV
+        return FileKind.PERF_CSV
     if _VALGRIND.match(head):
-        return Kind.VALGRIND
+        return FileKind.VALGRIND
     if any(words in head for words in _LOG_WORDS) and _LOG.search(head):
-        return Kind.RAJAPERF_LOG
-    return Kind.COMMAND if _COMMAND.match(head) else None
+        return FileKind.RAJAPERF_LOG
+    return FileKind.COMMAND if _COMMAND.match(head) else None
 
 
-def _profiler_kind(head: bytes) -> Kind | None:
+def _profiler_kind(head: bytes) -> FileKind | None:
     """Tables of counters and jobs that are told by their header."""
     first_line = head.partition(b"\n")[0]
     if b"Counter_Name" in first_line and b"Dispatch_Id" in first_line:
-        return Kind.ROCPROF_COUNTERS
+        return FileKind.ROCPROF_COUNTERS
     if b"Start_Timestamp" in first_line and (b"Kernel_Name" in first_line or b"Direction" in first_line):
-        return Kind.ROCPROF_TRACE
+        return FileKind.ROCPROF_TRACE
     if _SACCT.match(head):
-        return Kind.SACCT
+        return FileKind.SACCT
     if b"Kernel Name" in head and _NSIGHT_COMPUTE.search(head):
-        return Kind.NSIGHT_COMPUTE
+        return FileKind.NSIGHT_COMPUTE
     is_likwid = any(word in head for word in (b"TABLE,", b"STRUCT,", b"CPU name:", b" Event ")) and _LIKWID.search(head)
-    return Kind.LIKWID if is_likwid else None
+    return FileKind.LIKWID if is_likwid else None

@@ -40,11 +40,11 @@ class _Table:
 
 def read_output(run: str, source: SourceFile) -> Iterator[Profile]:
     """Read a file of one run, or of several whose outputs follow one another."""
-    found = [(part, tables) for part in _runs(read_text(source, _MAX_BYTES)) if (tables := _tables(source, part))]
-    if not any(table.kind == "Event" for _, tables in found for table in tables):
+    runs = [(part, tables) for part in _runs(read_text(source, _MAX_BYTES)) if (tables := _tables(source, part))]
+    if not any(table.kind == "Event" for _, tables in runs for table in tables):
         raise unreadable(source, "holds no table of events: LIKWID was stopped before it printed them; run it again")
-    for number, (part, tables) in enumerate(found):
-        yield _profile(run if len(found) == 1 else f"{source.name}#{number}", source, part, tables)
+    for number, (part, tables) in enumerate(runs):
+        yield _profile(run if len(runs) == 1 else f"{source.name}#{number}", source, part, tables)
 
 
 def _runs(text: str) -> list[str]:
@@ -166,7 +166,14 @@ def _metrics(
         values = [value / share for value in by_column.values()]
         unit = "J" if _ENERGY.match(event) else NO_UNIT
         ratio = share if len(seconds) > 1 else None
-        metrics[event] = MetricTotal(sum(values), sum(values) / ranks, min(values), max(values), unit, ratio)
+        metrics[event] = MetricTotal(
+            sum=sum(values),
+            mean_over_ranks=sum(values) / ranks,
+            min=min(values),
+            max=max(values),
+            unit=unit,
+            running_ratio=ratio,
+        )
     return metrics
 
 

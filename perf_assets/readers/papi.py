@@ -76,7 +76,15 @@ def _profile(run: str, processes: Sequence[_Process], more_labels: dict[str, str
     wall = metrics[WALL_TIME].max / 1e9 if WALL_TIME in metrics else None
     labels = processes[0].labels | (more_labels or {})
     per_rank = max(len(process.threads) for process in processes)
-    return Profile(run, len(processes), per_rank, metrics, wall or None, None, labels)
+    return Profile(
+        run=run,
+        ranks=len(processes),
+        threads_per_rank=per_rank,
+        metrics=metrics,
+        wall_seconds=wall or None,
+        hosts=None,
+        labels=labels,
+    )
 
 
 def _read(source: SourceFile) -> _Process:

@@ -85,13 +85,22 @@ def _profile(run: str, source: SourceFile, counts: Iterator[_Count]) -> Profile:
         if not count.event:
             raise unreadable(source, f"has a value without an event: {_USUAL_FORM}")
         unit = count.unit or ("ns" if count.event == _WALL_TIME else NO_UNIT)
-        metrics[names.give(count.event)] = MetricTotal(value, value, value, value, unit, _running_ratio(source, count))
+        metrics[names.give(count.event)] = MetricTotal(
+            sum=value,
+            mean_over_ranks=value,
+            min=value,
+            max=value,
+            unit=unit,
+            running_ratio=_running_ratio(source, count),
+        )
         if count.event == _WALL_TIME and value > 0:
             wall_seconds = value / (per_second(unit) or 1e9)
     if not metrics:
         raise unreadable(source, "counted nothing: no event is supported on the machine, or perf stat was interrupted")
     labels = {"not_counted": " ".join(missing)} if missing else {}
-    return Profile(run, 1, 1, metrics, wall_seconds, None, labels)
+    return Profile(
+        run=run, ranks=1, threads_per_rank=1, metrics=metrics, wall_seconds=wall_seconds, hosts=None, labels=labels
+    )
 
 
 def _running_ratio(source: SourceFile, count: _Count) -> float | None:

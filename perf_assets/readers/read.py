@@ -19,30 +19,30 @@ from perf_assets.readers import (
 )
 from perf_assets.readers.caliper import MAX_BYTES
 from perf_assets.readers.files import SourceFile, read_bytes, scan, system_errors, unreadable
-from perf_assets.readers.formats import UNDERSTOOD, Kind, kind_of
+from perf_assets.readers.formats import UNDERSTOOD, FileKind, kind_of
 from perf_assets.readers.hpctoolkit import v4 as hpctoolkit_v4
 from perf_assets.readers.hpctoolkit import xml as hpctoolkit_xml
 from perf_assets.readers.rajaperf.read import read_rajaperf
 from perf_assets.readers.samples import csv as samples
 from perf_assets.readers.samples.table import SampleTables
 
-Found = dict[Kind, list[SourceFile]]
+Found = dict[FileKind, list[SourceFile]]
 """Files by what they are."""
 
 RAJAPERF_KINDS = frozenset(
     (
-        Kind.RAJAPERF_TIMING,
-        Kind.RAJAPERF_DETAILS,
-        Kind.RAJAPERF_RUN_DATA,
-        Kind.RAJAPERF_CHECKSUM,
-        Kind.RAJAPERF_OTHER,
-        Kind.RAJAPERF_LOG,
-        Kind.CALIPER,
+        FileKind.RAJAPERF_TIMING,
+        FileKind.RAJAPERF_DETAILS,
+        FileKind.RAJAPERF_RUN_DATA,
+        FileKind.RAJAPERF_CHECKSUM,
+        FileKind.RAJAPERF_OTHER,
+        FileKind.RAJAPERF_LOG,
+        FileKind.CALIPER,
     )
 )
-_JOBS = frozenset((Kind.SACCT, Kind.FLUX_JOBS))
-_TABLES = frozenset((Kind.PARQUET, Kind.TABLE)) | _JOBS
-PROFILE_KINDS = frozenset(Kind) - RAJAPERF_KINDS - _TABLES - {Kind.COMMAND}
+_JOBS = frozenset((FileKind.SACCT, FileKind.FLUX_JOBS))
+_TABLES = frozenset((FileKind.PARQUET, FileKind.TABLE)) | _JOBS
+PROFILE_KINDS = frozenset(FileKind) - RAJAPERF_KINDS - _TABLES - {FileKind.COMMAND}
 _FAMILIES = {"rajaperf": RAJAPERF_KINDS, "profile": PROFILE_KINDS, "samples": _TABLES}
 
 
@@ -56,39 +56,39 @@ def read(path: Path, kind: str | None = None) -> Reading:
 
 
 def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Reading:
-    """Read files that were found already; `name` is what an error calls them together."""
-    found = _sorted(sources)
-    family = kind or _family(found, name)
-    if family == "samples" and _JOBS.isdisjoint(found):
-        known = {source.name for files in found.values() for source in files}
+    """Read files that were by_kind already; `name` is what an error calls them together."""
+    by_kind = _sorted(sources)
+    family = kind or _family(by_kind, name)
+    if family == "samples" and _JOBS.isdisjoint(by_kind):
+        known = {source.name for files in by_kind.values() for source in files}
         tables = [s for s in sources if s.name not in known and samples.looks_like_table(s.head)]
-        found |= {Kind.TABLE: tables} if tables else {}
+        by_kind |= {FileKind.TABLE: tables} if tables else {}
     wanted = _FAMILIES.get(family, frozenset())
-    if wanted.isdisjoint(found):
-        raise UnreadableFileError(_nothing_found(sources, name, kind, found))
+    if wanted.isdisjoint(by_kind):
+        raise UnreadableFileError(_nothing_found(sources, name, kind, by_kind))
     if family == "rajaperf":
-        return read_rajaperf(found)
+        return read_rajaperf(by_kind)
     if family == "samples":
-        return _read_samples(found)
-    return _read_profiles(found)
+        return _read_samples(by_kind)
+    return _read_profiles(by_kind)
 
 
-def kind_of_file(source: SourceFile) -> Kind | None:
+def kind_of_file(source: SourceFile) -> FileKind | None:
     """What a file is; whose a Caliper profile is can stand anywhere in it."""
     kind = kind_of(source.head)
-    is_other = kind is Kind.CALIPER and not caliper_profile.is_rajaperf(source.head)
+    is_other = kind is FileKind.CALIPER and not caliper_profile.is_rajaperf(source.head)
     if is_other and not caliper_profile.is_rajaperf(read_bytes(source, MAX_BYTES)):
-        return Kind.CALIPER_APPLICATION
+        return FileKind.CALIPER_APPLICATION
     return kind
 
 
 def _sorted(sources: Sequence[SourceFile]) -> Found:
-    found: Found = {}
+    by_kind: Found = {}
     for source in sources:
         recognised = kind_of_file(source)
         if recognised is not None:
-            found.setdefault(recognised, []).append(source)
-    return found
+            by_kind.setdefault(recognised, []).append(source)
+    return by_kind
 
 
 def _family(found: Found, name: str) -> str:
@@ -111,10 +111,10 @@ def _nothing_found(sources: Sequence[SourceFile], name: str, kind: str | None, f
 
 
 def _read_jobs(found: Found) -> Reading:
-    profiles = [job for source in found.get(Kind.SACCT, ()) for job in job_records.read_sacct(source)]
+    profiles = [job for source in found.get(FileKind.SACCT, ()) for job in job_records.read_sacct(source)]
     formats = ["jobs-sacct"] if profiles else []
-    if Kind.FLUX_JOBS in found:
-        profiles += [job for source in found[Kind.FLUX_JOBS] for job in job_records.read_flux(source)]
+    if FileKind.FLUX_JOBS in found:
+        profiles += [job for source in found[FileKind.FLUX_JOBS] for job in job_records.read_flux(source)]
         formats.append("jobs-flux")
     return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
 
@@ -122,13 +122,13 @@ def _read_jobs(found: Found) -> Reading:
 def _read_samples(found: Found) -> Reading:
     if not _JOBS.isdisjoint(found):
         return _read_jobs(found)
-    tables = [samples.read_table(source) for source in found.get(Kind.TABLE, ())]
+    tables = [samples.read_table(source) for source in found.get(FileKind.TABLE, ())]
     formats = ["samples-csv"] if tables else []
-    if Kind.PARQUET in found:
+    if FileKind.PARQUET in found:
         # pyarrow costs a quarter of a second to import, and most readings need none of it.
         from perf_assets.readers.samples import parquet as samples_parquet
 
-        tables += [samples_parquet.read_table(source) for source in found[Kind.PARQUET]]
+        tables += [samples_parquet.read_table(source) for source in found[FileKind.PARQUET]]
         formats.append("samples-parquet")
     profiles = SampleTables(tables)
     return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
@@ -168,15 +168,15 @@ def _by_directory(sources: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
 
 
 def _hpctoolkit_xml(found: Found) -> Iterator[tuple[str, Profile]]:
-    sparse = _by_directory(found.get(Kind.HPCTOOLKIT_SPARSE, ()))
+    sparse = _by_directory(found.get(FileKind.HPCTOOLKIT_SPARSE, ()))
     for sources in sparse.values():
         raise unreadable(
             sources[0],
             "is of HPCToolkit's pre-v4 sparse generation (2021-2022), which is not read: "
             "run hpcprof of 2022.10 or later on the measurements again",
         )
-    databases = _by_directory(found.get(Kind.HPCTOOLKIT_METRIC_DB, ()))
-    experiments = _by_directory(found.get(Kind.HPCTOOLKIT_XML, ()))
+    databases = _by_directory(found.get(FileKind.HPCTOOLKIT_METRIC_DB, ()))
+    experiments = _by_directory(found.get(FileKind.HPCTOOLKIT_XML, ()))
     for directory in databases.keys() - experiments.keys():
         raise unreadable(databases[directory][0], "has no experiment.xml beside it: copy the whole database")
     for directory, sources in experiments.items():
@@ -188,8 +188,8 @@ def _hpctoolkit_xml(found: Found) -> Iterator[tuple[str, Profile]]:
 
 
 def _hpctoolkit_v4(found: Found) -> Iterator[tuple[str, Profile]]:
-    metas = _by_directory(found.get(Kind.HPCTOOLKIT_V4_META, ()))
-    profiles = _by_directory(found.get(Kind.HPCTOOLKIT_V4_PROFILE, ()))
+    metas = _by_directory(found.get(FileKind.HPCTOOLKIT_V4_META, ()))
+    profiles = _by_directory(found.get(FileKind.HPCTOOLKIT_V4_PROFILE, ()))
     for directory in metas.keys() ^ profiles.keys():
         some = (metas.get(directory) or profiles[directory])[0]
         raise unreadable(some, "needs both meta.db and profile.db of its database: copy the whole of it")
@@ -200,7 +200,7 @@ def _hpctoolkit_v4(found: Found) -> Iterator[tuple[str, Profile]]:
 
 
 def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
-    groups = _by_directory(found.get(Kind.PAPI, ()))
+    groups = _by_directory(found.get(FileKind.PAPI, ()))
     for directory, sources in groups.items():
         parent = directory.removesuffix("papi_hl_output").rstrip("/") or "."
         run = directory if parent in groups else parent
@@ -209,8 +209,8 @@ def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
 
 
 def _rocprof(found: Found) -> Iterator[tuple[str, Profile]]:
-    counters = _by_directory(found.get(Kind.ROCPROF_COUNTERS, ()))
-    traces = _by_directory(found.get(Kind.ROCPROF_TRACE, ()))
+    counters = _by_directory(found.get(FileKind.ROCPROF_COUNTERS, ()))
+    traces = _by_directory(found.get(FileKind.ROCPROF_TRACE, ()))
     for directory in dict.fromkeys([*counters, *traces]):
         yield (
             "rocprofv3-csv",
@@ -229,21 +229,21 @@ def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
             yield from _single_file(run, source, kind_by_name[source.name])
 
 
-def _single_file(run: str, source: SourceFile, kind: Kind) -> Iterator[tuple[str, Profile]]:
+def _single_file(run: str, source: SourceFile, kind: FileKind) -> Iterator[tuple[str, Profile]]:
     name, reader = _SINGLE_FILES[kind]
-    if kind is Kind.VALGRIND and b"callgrind" in source.head:
+    if kind is FileKind.VALGRIND and b"callgrind" in source.head:
         name = "callgrind"
     profiles = reader(run, source)
     for profile in [profiles] if isinstance(profiles, Profile) else profiles:
         yield name, profile
 
 
-_SINGLE_FILES: dict[Kind, tuple[str, Callable[[str, SourceFile], Profile | Iterable[Profile]]]] = {
-    Kind.CALIPER_APPLICATION: ("caliper", caliper_profile.read_application),
-    Kind.LIKWID: ("likwid", likwid.read_output),
-    Kind.NSIGHT_COMPUTE: ("nsight-compute-csv", nsight_compute.read_report),
-    Kind.PERF_CSV: ("perf-stat-csv", perf_stat.read_csv),
-    Kind.PERF_JSON: ("perf-stat-json", perf_stat.read_json),
-    Kind.VALGRIND: ("cachegrind", valgrind.read_output),
-    Kind.CROSS_MODELLING: ("cross-modelling", cross_modelling.read_results),
+_SINGLE_FILES: dict[FileKind, tuple[str, Callable[[str, SourceFile], Profile | Iterable[Profile]]]] = {
+    FileKind.CALIPER_APPLICATION: ("caliper", caliper_profile.read_application),
+    FileKind.LIKWID: ("likwid", likwid.read_output),
+    FileKind.NSIGHT_COMPUTE: ("nsight-compute-csv", nsight_compute.read_report),
+    FileKind.PERF_CSV: ("perf-stat-csv", perf_stat.read_csv),
+    FileKind.PERF_JSON: ("perf-stat-json", perf_stat.read_json),
+    FileKind.VALGRIND: ("cachegrind", valgrind.read_output),
+    FileKind.CROSS_MODELLING: ("cross-modelling", cross_modelling.read_results),
 }

@@ -42,7 +42,15 @@ def read_folder(run: str, counters: Sequence[SourceFile], traces: Sequence[Sourc
     names = dict.fromkeys(name for totals in by_process.values() for name in totals)
     if not names:
         raise unreadable([*counters, *traces][0], "holds no kernel: the program started none, or was stopped")
-    return Profile(run, len(by_process), 1, _metrics(names, by_process), None, None, {})
+    return Profile(
+        run=run,
+        ranks=len(by_process),
+        threads_per_rank=1,
+        metrics=_metrics(names, by_process),
+        wall_seconds=None,
+        hosts=None,
+        labels={},
+    )
 
 
 def _metrics(

@@ -19,11 +19,11 @@ def read_output(run: str, source: SourceFile) -> Profile:
     `summary:` is the cost of the program run; `totals:`, where it is missing, the sum of the lines in the file.
     A file with several parts (threads or dumps) has several of them, which are added.
     """
-    found = _lines(source)
-    if "events" not in found:
+    lines = _lines(source)
+    if "events" not in lines:
         raise unreadable(source, "has no events: line, so its numbers cannot be named")
-    events = found["events"][0].split()
-    costs = found.get("summary") or found.get("totals")
+    events = lines["events"][0].split()
+    costs = lines.get("summary") or lines.get("totals")
     if not costs:
         raise unreadable(source, "has neither summary: nor totals:, it is cut off: copy it again")
     metrics = {}
@@ -32,9 +32,17 @@ def read_output(run: str, source: SourceFile) -> Profile:
         metrics[event] = MetricTotal(value, value, value, value, NO_UNIT)
     labels = {"counters": "simulated"}
     labels |= {f"simulated_{name}": text for name, text in _caches(source).items()}
-    if "cmd" in found:
-        labels["command"] = found["cmd"][0]
-    return Profile(run, 1, max(1, len(set(found.get("thread", ())))), metrics, None, None, labels)
+    if "cmd" in lines:
+        labels["command"] = lines["cmd"][0]
+    return Profile(
+        run=run,
+        ranks=1,
+        threads_per_rank=max(1, len(set(lines.get("thread", ())))),
+        metrics=metrics,
+        wall_seconds=None,
+        hosts=None,
+        labels=labels,
+    )
 
 
 def _cost(source: SourceFile, costs: list[str], index: int) -> float:
@@ -47,16 +55,16 @@ def _cost(source: SourceFile, costs: list[str], index: int) -> float:
 
 def _lines(source: SourceFile) -> dict[str, list[str]]:
     """The lines that matter, by their first word; the file is read in chunks."""
-    found: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     with opened(source) as stream:
         rest = b""
         while chunk := stream.read(_CHUNK_BYTES):
             complete, _, rest = (rest + chunk).rpartition(b"\n")
-            _collect(complete, found)
+            _collect(complete, lines)
             if len(rest) > _MAX_LINE_BYTES:
                 raise unreadable(source, "has a line that is too long for a Valgrind file")
-        _collect(rest, found)
-    return found
+        _collect(rest, lines)
+    return lines
 
 
 def _collect(text: bytes, found: dict[str, list[str]]) -> None:

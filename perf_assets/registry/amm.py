@@ -79,9 +79,9 @@ def vectors(kernels: pd.DataFrame, encoder: AmmEncoder) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def load_encoder(version: int | None = None) -> tuple[int, TrainedEncoder]:
-    """A registered encoder with its version, by default the one in use."""
-    number = versions(NAME).get(CHAMPION) if version is None and has_registry() else version
+def load_encoder() -> tuple[int, TrainedEncoder]:
+    """The encoder in use, with its version."""
+    number = versions(NAME).get(CHAMPION) if has_registry() else None
     if number is None:
         raise BadInputError("there is no AMM encoder yet: run 'perf-assets train'")
     return number, TrainedEncoder.load(fitted_folder(NAME, number))

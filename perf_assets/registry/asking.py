@@ -24,7 +24,7 @@ _SHOWN = 40
 
 
 @dataclass(frozen=True)
-class Asked:
+class OpenModel:
     """A registered version that can be asked."""
 
     name: str
@@ -59,10 +59,10 @@ def resolve(reference: str) -> tuple[str, int]:
     return name, aliases[wanted]
 
 
-def open_model(name: str, version: int) -> Asked:
+def open_model(name: str, version: int) -> OpenModel:
     """A registered version, loaded; its Python code comes from the registry."""
     try:
-        return Asked(name, version, load_code(f"{name}/{version}"))
+        return OpenModel(name, version, load_code(f"{name}/{version}"))
     except MlflowException as error:
         raise UnknownError(
             f"{name} has no version {version} ({first_line(error)}): see 'perf-assets models {name}'"
@@ -100,11 +100,11 @@ def _cast(values: "pd.Series[Any]", column: ColSpec) -> "pd.Series[Any]":
 
 
 def _each(values: "pd.Series[Any]", column: ColSpec, cast: Callable[[Any], Any]) -> "pd.Series[Any]":
-    found = values.astype(object).map(cast)
-    is_bad = found.isna() & values.notna()
+    cells = values.astype(object).map(cast)
+    is_bad = cells.isna() & values.notna()
     if is_bad.any():
         raise _refused(column, "true or false", is_bad, values)
-    return found
+    return cells
 
 
 def _refused(column: ColSpec, wanted: str, is_bad: "pd.Series[bool]", values: "pd.Series[Any]") -> BadInputError:

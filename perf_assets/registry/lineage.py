@@ -53,20 +53,20 @@ def chain(name: str, version: int | None = None) -> list[Link]:
 
 def encoder_with(identity: str) -> int | None:
     """The newest registered version of an encoder; None where it is not registered."""
-    found = [number for number, tags in tags_by_version(AMM).items() if tags.get(ENCODER) == identity]
-    return max(found, default=None)
+    numbers = [number for number, tags in tags_by_version(AMM).items() if tags.get(ENCODER) == identity]
+    return max(numbers, default=None)
 
 
 def sources_in_use() -> set[int]:
     """Source models that an alias points to or would point to again, and those that target models in use start from."""
     aliases = all_aliases()
-    found = set(aliases.get(SOURCE, {}).values())
-    found |= {before for number in found if (before := replaced_by(SOURCE, number)) is not None}
+    numbers = set(aliases.get(SOURCE, {}).values())
+    numbers |= {before for number in numbers if (before := replaced_by(SOURCE, number)) is not None}
     for name, pointed in aliases.items():
         if name.startswith(_TARGET):
             tags = tags_by_version(name)
-            found |= {int(tags[n][SOURCE_VERSION]) for n in pointed.values() if SOURCE_VERSION in tags.get(n, {})}
-    return found
+            numbers |= {int(tags[n][SOURCE_VERSION]) for n in pointed.values() if SOURCE_VERSION in tags.get(n, {})}
+    return numbers
 
 
 def _shown(name: str) -> int:

@@ -28,7 +28,7 @@ from perf_assets.infra.postgres import Address, is_postgres
 
 EXPERIMENT = "perf_assets"
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
-"""Without it MLflow's page shows traces and tokens first."""
+"""Tag without which MLflow's page shows traces and tokens first."""
 CARD = "model_card.md"
 """File of a candidate that becomes the description of its version."""
 _ABOUT = {
@@ -97,7 +97,7 @@ class Version:
 
     @property
     def uri(self) -> str:
-        """For `mlflow.pyfunc.load_model`."""
+        """Address for `mlflow.pyfunc.load_model`."""
         return f"models:/{self.name}/{self.version}"
 
 

@@ -14,17 +14,16 @@ from perf_assets.core.metrics import mape
 from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, open_store, register
-from perf_assets.registry.tables.target import example_questions
-from perf_assets.registry.tables.target_inputs import signature
+from perf_assets.registry.tables.target import example_questions, signature
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
 FORMULAS = "counters.json"
 INPUTS = "inputs_digest"
-"""Tag: what a version was made of."""
+"""Tag with the digest of what a version was made of."""
 
 
 def registered_name(machine: str) -> str:
-    """Of a machine's target model."""
+    """Name in the registry of a machine's target model."""
     return f"perf-target-{machine}"
 
 
@@ -68,16 +67,16 @@ def register_target(
         save_formulas(folder / FORMULAS, formulas)
 
     candidate = Candidate(
-        registered_name(adapted.machine),
-        Path(__file__).with_name("pyfunc") / "target.py",
-        save,
-        signature(formulas),
-        example_questions(adapted),
-        metrics,
-        params,
-        {**provenance, "kind": "target", "machine": adapted.machine, "severity": _severity(adapted)},
-        {"candidates": candidate_table(adapted)},
-        files,
+        registered_name=registered_name(adapted.machine),
+        code=Path(__file__).with_name("pyfunc") / "target.py",
+        save=save,
+        signature=signature(formulas),
+        example=example_questions(adapted),
+        metrics=metrics,
+        params=params,
+        tags={**provenance, "kind": "target", "machine": adapted.machine, "severity": _severity(adapted)},
+        tables={"candidates": candidate_table(adapted)},
+        files=files,
     )
     return register(candidate, CHALLENGER)
 
@@ -114,10 +113,10 @@ def log_learning_curve(machine: str, rows: pd.DataFrame) -> None:
     `curve_mape_unchanged`: medians over seeds, of the view with the most rows. A version gets its curve once.
     """
     client, name = open_store(), registered_name(machine)
-    found = client.search_model_versions(f"name = '{name}'")
-    if rows.empty or not found:
+    stored_versions = client.search_model_versions(f"name = '{name}'")
+    if rows.empty or not stored_versions:
         return
-    run_id = str(max(found, key=lambda version: int(version.version)).run_id)
+    run_id = str(max(stored_versions, key=lambda version: int(version.version)).run_id)
     if "curve_mape" in client.get_run(run_id).data.metrics:
         return
     here = rows[rows["target"] == rows["target"].mode()[0]]
@@ -173,6 +172,6 @@ def made_of(machine: str, inputs_digest: str) -> int | None:
 
 
 def _severity(adapted: AdaptedTarget) -> str:
-    """Of the hardest view."""
+    """Severity of the hardest view, as text."""
     known = [view.severity for view in adapted.views.values() if view.severity is not None]
     return f"{max(known):.3f}" if known else "not known"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
@@ -10,7 +11,6 @@ from mlflow.types import ColSpec, DataType, Schema
 from perf_assets.core.errors import RegistryError, UnknownError, UnreadableFileError
 from perf_assets.models.transfer.adapted import AdaptedTransfer
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.tables.transfer import OUTPUTS
 from perf_assets.registry.target import INPUTS
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
 
@@ -126,3 +126,15 @@ def shown_of(dataset: str) -> tuple[str, int, AdaptedTransfer]:
 def made_of(dataset: str, inputs_digest: str) -> int | None:
     """The newest version that was made of these inputs, whatever became of it."""
     return max(versions_with(registered_name(dataset), INPUTS, inputs_digest), default=None)
+
+
+_ANSWERS = ("predicted", "lower", "upper")
+OUTPUTS = [*(ColSpec(DataType.double, name) for name in _ANSWERS), ColSpec(DataType.string, "note")]
+"""The column that is predicted with its interval, in its own unit, and what to know about the answer."""
+
+
+def answer(table: pd.DataFrame, adapted: AdaptedTransfer) -> pd.DataFrame:
+    """One answer per row."""
+    predicted = adapted.predict(table)
+    values = np.exp(predicted.bounds) if adapted.is_log else predicted.bounds
+    return pd.DataFrame(dict(zip(_ANSWERS, values, strict=True)) | {"note": predicted.reasons}, table.index)

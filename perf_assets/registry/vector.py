@@ -74,14 +74,14 @@ def _register(
     for name, blend in model.blends.items():
         params |= {f"times of a new {name}": str(blend.weights), f"order of a new {name}": str(blend.order_weights)}
     candidate = Candidate(
-        NAME,
-        Path(vector_pyfunc.__file__),
-        model.save,
-        SIGNATURE,
-        example_questions(samples),
-        metrics,
-        params,
-        {**provenance, "kind": "vector", SPEAKS_OF: ", ".join(model.machines)},
-        tables,
+        registered_name=NAME,
+        code=Path(vector_pyfunc.__file__),
+        save=model.save,
+        signature=SIGNATURE,
+        example=example_questions(samples),
+        metrics=metrics,
+        params=params,
+        tags={**provenance, "kind": "vector", SPEAKS_OF: ", ".join(model.machines)},
+        tables=tables,
     )
     return register(candidate, CHALLENGER)

@@ -91,14 +91,14 @@ def _versions_of(client: MlflowClient, name: str) -> list[ModelVersion]:
 
 def newest_version(name: str) -> int:
     """Number of the version that was registered last."""
-    found = _versions_of(open_store(), name)
-    if not found:
+    stored_versions = _versions_of(open_store(), name)
+    if not stored_versions:
         raise BadInputError(f"no model {name} is registered: run 'perf-assets adapt'")
-    return max(int(version.version) for version in found)
+    return max(int(version.version) for version in stored_versions)
 
 
 def fitted_folder(name: str, version: int) -> Path:
-    """Where the arrays of a registered version are, on this machine."""
+    """Folder with the arrays of a registered version, on this machine."""
     open_store()
     try:
         folder = Path(mlflow.artifacts.download_artifacts(f"models:/{name}/{version}"))
@@ -116,8 +116,8 @@ def created_at(name: str, version: int) -> datetime:
 
 def versions_with(name: str, tag: str, value: str) -> list[int]:
     """Versions that have a tag of this value."""
-    found = _versions_of(open_store(), name)
-    return [int(version.version) for version in found if version.tags.get(tag) == value]
+    stored_versions = _versions_of(open_store(), name)
+    return [int(version.version) for version in stored_versions if version.tags.get(tag) == value]
 
 
 def replaced_by(name: str, version: int) -> int | None:
@@ -144,8 +144,8 @@ def alias_of(name: str, version: int) -> str:
 
 def tags_by_version(name: str) -> dict[int, dict[str, str]]:
     """Tags of every version of a registered model; none where it is not registered."""
-    found = open_store().search_model_versions(f"name = '{name}'")
-    return {int(version.version): dict(version.tags) for version in found}
+    stored_versions = open_store().search_model_versions(f"name = '{name}'")
+    return {int(version.version): dict(version.tags) for version in stored_versions}
 
 
 def registered(wanted: str | None = None) -> Iterator[Registered]:
@@ -156,8 +156,8 @@ def registered(wanted: str | None = None) -> Iterator[Registered]:
         raise BadInputError(f"no model {wanted} is registered: there are {', '.join(names) or 'none yet'}")
     for name in names if wanted is None else [wanted]:
         aliases = versions(name)
-        found = _versions_of(client, name)
-        for version in sorted(found, key=lambda version: -int(version.version)):
+        stored_versions = _versions_of(client, name)
+        for version in sorted(stored_versions, key=lambda version: -int(version.version)):
             yield _described(client, version, aliases)
 
 
@@ -207,10 +207,10 @@ def _described(client: MlflowClient, version: ModelVersion, aliases: dict[str, i
         # Its run was deleted; the version is still there.
         metrics = {}
     return Registered(
-        version.name,
-        number,
-        tuple(sorted(alias for alias, pointed in aliases.items() if pointed == number)),
-        datetime.fromtimestamp(version.creation_timestamp / 1000, UTC),
-        dict(version.tags),
-        metrics,
+        name=version.name,
+        version=number,
+        aliases=tuple(sorted(alias for alias, pointed in aliases.items() if pointed == number)),
+        created_at=datetime.fromtimestamp(version.creation_timestamp / 1000, UTC),
+        tags=dict(version.tags),
+        metrics=metrics,
     )

@@ -47,6 +47,6 @@ def describe(method: str) -> str:
 
 
 def full_name(method: str) -> str:
-    """The same with the downstream model."""
+    """Name of a method with its downstream model."""
     trees = split(method)[1]
     return f"{describe(method)}, {TREES[trees]}" if trees else describe(method)

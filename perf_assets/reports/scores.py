@@ -30,9 +30,9 @@ class Change:
     mape: float
     baseline_mape: float
     relative: float
-    """From the means over held-out folds."""
+    """Change of the means over held-out folds."""
     of_medians: float
-    """From the medians over held-out folds, which one hard fold does not carry."""
+    """Change of the medians over held-out folds, which one hard fold does not carry."""
     lowest: float
     highest: float
     """`relative` of single seeds."""

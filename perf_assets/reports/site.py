@@ -40,12 +40,12 @@ def template(name: str, **filters: Callable[..., Any]) -> Template:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """With its zone; a time without one is UTC."""
+    """Time with its zone; one without is UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def utc(moment: datetime) -> str:
-    """As people read it, to the minute."""
+    """Time as people read it, to the minute."""
     return f"{in_utc(moment):%Y-%m-%d %H:%M} UTC"
 
 
@@ -66,7 +66,7 @@ def as_data_uri(png: bytes) -> str:
 
 
 def data_uri(draw: Draw) -> str:
-    """The same of a picture that is shown and not stored."""
+    """Address of a picture that is shown and not stored."""
     return as_data_uri(picture(draw))
 
 
@@ -78,7 +78,7 @@ class Chart:
     """A picture and what a page needs around it."""
 
     name: str
-    """Of the file of its numbers, without ending."""
+    """Name of the file of its numbers, without ending."""
     title: str
     words: str
     """What it shows, for those who cannot see it."""
@@ -120,7 +120,7 @@ class Part:
     said: str
     charts: Sequence[Chart]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """By caption; the first column names the row."""
+    """Tables by caption; the first column names the row."""
 
 
 def results_page(title: str, origin: str, lead: str, parts: Sequence[Part], *, is_in_site: bool = True) -> str:

@@ -17,7 +17,7 @@ from perf_assets.reports.scores import ALL, arrow, error, over_seeds, percent, s
 
 Target = Path | IO[bytes]
 _POWER = re.compile(r"\$\\mathdefault\{[-0-9.{}^]*\}\$")
-"""As matplotlib writes them beside logarithmic axes."""
+"""Powers as matplotlib writes them beside logarithmic axes."""
 _PALETTE = (
     *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22", "#111111"),
     *("#000080", "#7fd67f", "#f2a6a6", "#c5a3e8", "#006d5b", "#ffbf00", "#9a9a9a", "#800000", "#66b3ff", "#5c5c00"),
@@ -26,7 +26,7 @@ GREY = "#9aa5b1"
 BLUE = "#2563a8"
 ORANGE = "#d9731a"
 _ROOM = 0.5
-"""For the text beside the longest bar, as a part of its length."""
+"""Room for the text beside the longest bar, as a part of its length."""
 _WIDE_RANGE = 8.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
 MOST_MAPE = 10.0

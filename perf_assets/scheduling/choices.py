@@ -18,7 +18,7 @@ class Policy(Enum):
     EASY = "easy"
     """First come, first served; others may pass the head if they do not delay it."""
     EASY_SJBF = "easy-sjbf"
-    """The same, with the shortest of these others first."""
+    """EASY backfilling with the shortest of the waiting jobs first."""
     CONSERVATIVE = "conservative"
     """Others may pass if they delay nobody who came before them."""
 
@@ -40,9 +40,9 @@ class KillAt(Enum):
     """When a running job is ended."""
 
     REQUEST = "request"
-    """At the time that its user asked for, as is usual."""
+    """Kill at the time that the user asked for, as is usual."""
     BOUND = "bound"
-    """At the predicted bound."""
+    """Kill at the predicted bound."""
     NEVER = "never"
 
 

@@ -57,7 +57,7 @@ def no_learner() -> Learner:
 
 
 def history_learner(trace: Trace, planning: Planning) -> Learner:
-    """From what jobs of the same user took: of the same size and request, then of the same request, then of any."""
+    """Learner from jobs of the same user: of the same size and request, then of the same request, then of any."""
     if not planning.learns:
         return no_learner()
     asked = asked_seconds(trace)
@@ -72,7 +72,7 @@ def history_learner(trace: Trace, planning: Planning) -> Learner:
 
 
 def model_learner(kinds: Integers, base: Floats, cap: Floats, planning: Planning) -> Learner:
-    """From what a model predicts of each option, and how jobs of the same kind compared with it so far."""
+    """Learner from what a model predicts of each option, and how jobs of the same kind compared with it so far."""
     if not planning.learns:
         return no_learner()
     return _learner(planning, 1.0, base, cap, _without_overlap([kinds, np.zeros(len(kinds), np.int64)]))

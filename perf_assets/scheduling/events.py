@@ -10,8 +10,8 @@ from perf_assets.scheduling.kernels.compiled import Floats, Integers
 from perf_assets.scheduling.simulate import Machine, Schedule
 
 
-class Kind(IntEnum):
-    """Of events; those at one time stand in this order."""
+class EventKind(IntEnum):
+    """Kinds of events; those at one time stand in this order."""
 
     END = 0
     KILL = 1
@@ -41,9 +41,9 @@ def event_log(schedule: Schedule) -> EventLog:
     count = len(schedule.jobs.submit)
     jobs = np.arange(count)
     nothing = np.zeros(count, np.int64)
-    ends = np.where(schedule.was_killed, int(Kind.KILL), int(Kind.END))
+    ends = np.where(schedule.was_killed, int(EventKind.KILL), int(EventKind.END))
     time = np.concatenate([schedule.jobs.submit, schedule.outcome.start, schedule.outcome.end])
-    kind = np.concatenate([nothing + int(Kind.SUBMIT), nothing + int(Kind.START), ends])
+    kind = np.concatenate([nothing + int(EventKind.SUBMIT), nothing + int(EventKind.START), ends])
     job = np.concatenate([jobs, jobs, jobs])
     machine = np.concatenate([nothing - 1, schedule.machine, schedule.machine])
     nodes = np.concatenate([nothing, schedule.nodes, schedule.nodes])
@@ -53,8 +53,8 @@ def event_log(schedule: Schedule) -> EventLog:
 
 def replay(log: EventLog, machines: tuple[Machine, ...]) -> Integers:
     """Free nodes of each machine after each event; refuses a log that no scheduler can have written."""
-    starts, ends = log.kind == Kind.START, log.kind <= Kind.KILL
-    submitted, started, ended = (_times(log, chosen) for chosen in (log.kind == Kind.SUBMIT, starts, ends))
+    starts, ends = log.kind == EventKind.START, log.kind <= EventKind.KILL
+    submitted, started, ended = (_times(log, chosen) for chosen in (log.kind == EventKind.SUBMIT, starts, ends))
     if (started < submitted).any() or (ended < started).any():
         raise BadInputError("the log starts a job before it was submitted, or ends it before it starts")
     free = np.empty((len(log), len(machines)), np.int64)
@@ -75,12 +75,12 @@ def as_csv(log: EventLog, machines: tuple[Machine, ...], numbers: Integers) -> s
         log.time.tolist(), log.kind, log.job, log.machine, log.nodes, free, strict=True
     ):
         where = machines[machine].name if machine >= 0 else ""
-        lines.append(f"{time!r},{Kind(kind).name.lower()},{numbers[job]},{where},{nodes},{left}")
+        lines.append(f"{time!r},{EventKind(kind).name.lower()},{numbers[job]},{where},{nodes},{left}")
     return "\n".join(lines) + "\n"
 
 
 def _times(log: EventLog, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
-    """Of each job's event of a kind; refuses where a job has not just one."""
+    """Time of each job's event of a kind; refuses where a job has not just one."""
     jobs = log.job[chosen]
     if not np.array_equal(np.sort(jobs), np.arange(len(log) // 3)):
         raise BadInputError("the log must submit, start and end every job once")

@@ -60,15 +60,15 @@ class Experiment:
         """
         pieces = [(load, each) for load in loads for each in range(repetitions if load == FULL_LOAD else 1)]
         compile_all()  # here, once: what runs elsewhere finds the machine code on disk
-        found = {}
+        rows_of = {}
         for piece, rows in resumed(_measure_strategies, self, pieces, kept or NothingKept()):
-            found[piece] = rows
+            rows_of[piece] = rows
             load, repetition = piece
-            progress(f"{len(found)} of {len(pieces)}: load {load:g}, repetition {repetition}: {len(rows)} strategies")
-        return [row for piece in pieces for row in found[piece]]
+            progress(f"{len(rows_of)} of {len(pieces)}: load {load:g}, repetition {repetition}: {len(rows)} strategies")
+        return [row for piece in pieces for row in rows_of[piece]]
 
     def schedules(self, load: float) -> dict[str, Schedule]:
-        """Of practice and of the moldable predictor, for pictures."""
+        """Schedules of practice and of the moldable predictor, for pictures."""
         fleet = self.fleet(load, 0)
         return {name: STRATEGIES[name].schedule(fleet, (self.machine,)) for name in (PRACTICE, PREDICTOR_MOLDABLE)}
 
@@ -88,7 +88,7 @@ def _measure_strategies(experiment: Experiment, load_and_repetition: tuple[float
 
 
 def where_faster(turnaround: Mapping[tuple[str, float], float], strategy: str) -> str:
-    """At which loads a strategy has a lower mean turnaround than practice."""
+    """Loads at which a strategy has a lower mean turnaround than practice."""
     loads = sorted({load for name, load in turnaround if name == strategy})
     ours, theirs = ([turnaround[name, load] for load in loads] for name in (strategy, PRACTICE))
     ranges = better_loads(loads, ours, theirs)
@@ -160,7 +160,7 @@ def bars(schedule: Schedule, machine: int, begins: float, ends: float) -> list[B
     outcome, nodes, was_killed = schedule.outcome, schedule.nodes, schedule.was_killed
     is_narrower = nodes < schedule.jobs.nodes[schedule.jobs.first[:-1]]
     free_from = np.full(schedule.machines[machine].nodes, -np.inf)
-    found: list[Bar] = []
+    drawn: list[Bar] = []
     here = np.flatnonzero((schedule.machine == machine) & (outcome.end > begins) & (outcome.start < ends))
     for job in here[np.argsort(outcome.start[here], kind="stable")].tolist():
         start, end = float(outcome.start[job]), float(outcome.end[job])
@@ -168,5 +168,5 @@ def bars(schedule: Schedule, machine: int, begins: float, ends: float) -> list[B
         free_from[taken] = end
         parts = np.split(taken, np.flatnonzero(np.diff(taken) > 1) + 1)
         how = bool(is_narrower[job]), bool(was_killed[job])
-        found += [Bar(job, start, end, int(part[0]), len(part), *how) for part in parts]
-    return found
+        drawn += [Bar(job, start, end, int(part[0]), len(part), *how) for part in parts]
+    return drawn

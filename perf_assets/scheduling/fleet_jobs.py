@@ -25,7 +25,7 @@ class Problem:
 
     app: str
     machine: Integers
-    """Of each run: position in the cluster's list of machines."""
+    """Position of each run's machine in the cluster's list."""
     nodes: Integers
     seconds: Floats
     predicted: Floats
@@ -38,7 +38,7 @@ class Problem:
         return int(np.argmin(np.where(self.machine == 0, self.seconds, np.inf)))
 
     def narrower(self) -> Mask:
-        """Of each run: whether it is on the first machine, on fewer nodes than users ask for."""
+        """Per run, whether it is on the first machine, on fewer nodes than users ask for."""
         return np.asarray((self.machine == 0) & (self.nodes < self.nodes[self.asked_for()]))
 
 
@@ -60,7 +60,7 @@ class FleetJobs:
     problems: Sequence[Problem]
     machine_nodes: Sequence[int]
     problem: Integers
-    """Of each job."""
+    """Problem of each job."""
 
     @classmethod
     def mapped(cls, trace: Trace, problems: Sequence[Problem], machine_nodes: Sequence[int], seed: int) -> "FleetJobs":

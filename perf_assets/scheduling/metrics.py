@@ -8,7 +8,7 @@ from perf_assets.scheduling.kernels.compiled import Floats
 from perf_assets.scheduling.simulate import Schedule
 
 BOUND_SECONDS = 10.0
-"""Of bounded slowdown: shorter jobs count as if they took so long."""
+"""Least seconds of bounded slowdown: shorter jobs count as if they took that long."""
 _TAIL = 0.95
 
 
@@ -22,30 +22,30 @@ class Summary:
 
     @classmethod
     def of(cls, values: Floats) -> "Summary":
-        """Of values of all jobs."""
+        """Summarise values of all jobs."""
         return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, _TAIL)))
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Of all jobs of a schedule, those that were killed included; times in seconds."""
+    """Metrics of all jobs of a schedule, those that were killed included; times in seconds."""
 
     jobs: int
     turnaround: Summary
-    """From submission to end."""
+    """Time from submission to end."""
     wait: Summary
     bounded_slowdown: Summary
     """(wait + run) / max(run, 10 s), at least 1."""
     makespan_s: float
-    """From the first submission to the last end."""
+    """Time from the first submission to the last end."""
     utilisation: float
     """Node-seconds used over those that there were until the last end."""
     node_hours: float
     killed: int
     killed_node_hours: float
-    """Of jobs that were killed: spent for nothing."""
+    """Node-hours of jobs that were killed: spent for nothing."""
     turnaround_with_reruns_mean_s: float
-    """As if each killed job had waited once more and then run to its end: what kills cost whoever is killed."""
+    """Turnaround as if each killed job had waited once more and then run to its end: what kills cost users."""
     underestimated: int
     """Jobs that ran longer than planned at their submission."""
     promises_broken: int
@@ -55,7 +55,7 @@ class Metrics:
     backfilled: int
 
     def as_document(self) -> dict[str, float]:
-        """All of them by name, with units."""
+        """Metrics by name, with units."""
         return {
             "turnaround_mean_s": self.turnaround.mean,
             "turnaround_median_s": self.turnaround.median,
@@ -80,7 +80,7 @@ class Metrics:
 
 
 def bounded_slowdown(wait: Floats, run: Floats) -> Floats:
-    """Of each job."""
+    """Bounded slowdown of each job."""
     return np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_SECONDS))
 
 
@@ -94,18 +94,18 @@ def measure(schedule: Schedule) -> Metrics:
     late = outcome.start - outcome.promised
     is_late = late > 0
     return Metrics(
-        len(jobs.submit),
-        Summary.of(wait + run),
-        Summary.of(wait),
-        Summary.of(bounded_slowdown(wait, run)),
-        makespan,
-        float(node_seconds.sum() / (sum(machine.nodes for machine in schedule.machines) * makespan)),
-        float(node_seconds.sum() / 3600),
-        int(was_killed.sum()),
-        float(node_seconds[was_killed].sum() / 3600),
-        float((wait + run + rerun).mean()),
-        int(schedule.was_underestimated.sum()),
-        int(is_late.sum()),
-        float(late[is_late].mean()) if is_late.any() else 0.0,
-        int(outcome.was_backfilled.sum()),
+        jobs=len(jobs.submit),
+        turnaround=Summary.of(wait + run),
+        wait=Summary.of(wait),
+        bounded_slowdown=Summary.of(bounded_slowdown(wait, run)),
+        makespan_s=makespan,
+        utilisation=float(node_seconds.sum() / (sum(machine.nodes for machine in schedule.machines) * makespan)),
+        node_hours=float(node_seconds.sum() / 3600),
+        killed=int(was_killed.sum()),
+        killed_node_hours=float(node_seconds[was_killed].sum() / 3600),
+        turnaround_with_reruns_mean_s=float((wait + run + rerun).mean()),
+        underestimated=int(schedule.was_underestimated.sum()),
+        promises_broken=int(is_late.sum()),
+        promise_delay_mean_s=float(late[is_late].mean()) if is_late.any() else 0.0,
+        backfilled=int(outcome.was_backfilled.sum()),
     )

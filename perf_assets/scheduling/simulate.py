@@ -37,7 +37,7 @@ class Schedule:
 
     machines: tuple[Machine, ...]
     jobs: Jobs
-    """With the estimates and limits that they had in the end."""
+    """Jobs with the estimates and limits that they had in the end."""
     outcome: Outcome
 
     @property
@@ -47,25 +47,25 @@ class Schedule:
 
     @property
     def nodes(self) -> Integers:
-        """That each job ran on."""
+        """Nodes that each job ran on."""
         return self.jobs.nodes[self.outcome.option]
 
     @property
     def was_killed(self) -> Mask:
-        """Of each job."""
+        """Per job, whether it was killed."""
         taken = self.outcome.option
         return np.asarray(self.jobs.run[taken] > self.jobs.limit[taken])
 
     @property
     def was_underestimated(self) -> Mask:
-        """Of each job: whether it ran longer than the scheduler had planned at its submission."""
+        """Per job, whether it ran longer than the scheduler had planned at its submission."""
         taken = self.outcome.option
         seconds = np.minimum(self.jobs.run[taken], self.jobs.limit[taken])
         return np.asarray(seconds > self.jobs.estimate[taken])
 
     @property
     def seconds(self) -> Floats:
-        """That each job ran."""
+        """Seconds that each job ran."""
         return self.outcome.end - self.outcome.start
 
 

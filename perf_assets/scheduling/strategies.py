@@ -48,7 +48,7 @@ def better_loads(loads: Sequence[float], ours: Sequence[float], theirs: Sequence
     Linear between the loads that were simulated.
     """
     gains = np.array(theirs) - np.array(ours)
-    found: list[tuple[float, float]] = []
+    ranges: list[tuple[float, float]] = []
     begins = loads[0] if gains[0] > 0 else None
     for place in range(1, len(loads)):
         if (gains[place] > 0) == (gains[place - 1] > 0):
@@ -58,9 +58,9 @@ def better_loads(loads: Sequence[float], ours: Sequence[float], theirs: Sequence
         if begins is None:
             begins = crossing
         else:
-            found.append((begins, crossing))
+            ranges.append((begins, crossing))
             begins = None
-    return found if begins is None else [*found, (begins, loads[-1])]
+    return ranges if begins is None else [*ranges, (begins, loads[-1])]
 
 
 def nodes_to_match(fleet: FleetJobs, strategy: Strategy, machine: Machine, turnaround: float) -> int | None:

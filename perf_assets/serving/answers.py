@@ -30,7 +30,7 @@ class Prediction:
     """Predicted time on the target / time on the source: above 1 is slower on the target."""
     predicted_seconds: float
     lower_seconds: float
-    """Of the 90% interval."""
+    """Lower end of the 90% interval."""
     upper_seconds: float
     model: str
     """Registered model that answered."""
@@ -101,11 +101,11 @@ class Noted:
     threads: int
     measured_seconds: float
     predicted_seconds: float
-    """Before this run was known."""
+    """Prediction before this run was known."""
     lower_seconds: float
     upper_seconds: float
     bundle: str
-    """In the landing zone."""
+    """Name of its bundle in the landing zone."""
     is_new: bool
     """False where the same run had been handed in before."""
     observed_count: int
@@ -137,11 +137,11 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return "\n".join(map(repr, self._rows)) or "nothing"
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary a row."""
+        """One dictionary per row."""
         return [asdict(row) for row in self._rows]  # type: ignore[call-overload]
 
     def to_frame(self) -> "pd.DataFrame":
-        """As a data frame."""
+        """Rows as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dicts())
@@ -184,7 +184,7 @@ class Compared(Rows[ComparedMachine]):
 
 
 def shown(value: object) -> str:
-    """As a person reads it: four digits of a number, a dash for nothing."""
+    """Value as a person reads it: four digits of a number, a dash for nothing."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

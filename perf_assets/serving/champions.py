@@ -18,7 +18,7 @@ from perf_assets.serving.answers import Noted
 from perf_assets.serving.observations import check_counters, land_observation, landing_changed, observed_runs
 from perf_assets.serving.requests import Observation
 from perf_assets.serving.source import ServedSource
-from perf_assets.serving.target import Asked, ServedTarget
+from perf_assets.serving.target import CheckedRun, ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import stored_or_none, written_at
@@ -48,7 +48,7 @@ class Models:
     def machines(self) -> list[str]:
         """Machines that have a champion."""
         aliases = self._aliases
-        return sorted(name.removeprefix(_PREFIX) for name, found in aliases.items() if _is_served(name, found))
+        return sorted(name.removeprefix(_PREFIX) for name, given in aliases.items() if _is_served(name, given))
 
     def loaded_target(self, machine: str) -> ServedTarget | None:
         """The champion of a machine if it is loaded: never waits."""
@@ -56,9 +56,9 @@ class Models:
 
     def target(self, machine: str) -> ServedTarget | None:
         """The champion of a machine, loaded if need be; None where there is none."""
-        found = self._targets.get(machine)
-        if found is not None:
-            return found
+        served = self._targets.get(machine)
+        if served is not None:
+            return served
         with self._loading:
             version = self._aliases.get(registered_name(machine), {}).get(CHAMPION)
             if machine not in self._targets and version is not None:
@@ -117,12 +117,12 @@ class Models:
 
     def champion(self, machine: str) -> ServedTarget:
         """The champion of a machine that must have one."""
-        found = self.target(machine)
-        if found is None:
+        served = self.target(machine)
+        if served is None:
             raise UnknownError(f"{machine} has no champion: {next_step(self.lake, machine)}")
-        return found
+        return served
 
-    def check(self, observation: Observation) -> Asked:
+    def check(self, observation: Observation) -> CheckedRun:
         """Say what is wrong with a measured run before it lands; the same run on the reference machine."""
         check_counters(observation)
         return reference_run(self.champion(observation.machine), observation)
@@ -138,18 +138,18 @@ class Models:
             target = self._targets.get(observation.machine, target)
             self._replay(target)
         return Noted(
-            observation.machine,
-            observation.app,
-            observation.args,
-            observation.ranks,
-            observation.threads,
-            observation.wall_seconds,
-            before.predicted_seconds,
-            before.lower_seconds,
-            before.upper_seconds,
-            bundle,
-            is_new,
-            target.observed_count,
+            machine=observation.machine,
+            app=observation.app,
+            args=observation.args,
+            ranks=observation.ranks,
+            threads=observation.threads,
+            measured_seconds=observation.wall_seconds,
+            predicted_seconds=before.predicted_seconds,
+            lower_seconds=before.lower_seconds,
+            upper_seconds=before.upper_seconds,
+            bundle=bundle,
+            is_new=is_new,
+            observed_count=target.observed_count,
         )
 
     @contextmanager
@@ -186,7 +186,7 @@ class Models:
         target.take(runs)
 
 
-def reference_run(target: ServedTarget, observation: Observation) -> Asked:
+def reference_run(target: ServedTarget, observation: Observation) -> CheckedRun:
     """The observed run as it was on the model's reference machine: given with it, or known to the model."""
     seen_as = target.seen_as(observation.gpus)
     given = observation.reference
@@ -196,14 +196,14 @@ def reference_run(target: ServedTarget, observation: Observation) -> Asked:
         if wrong:
             raise BadInputError(f"reference.{wrong[0]}: differs: it must be the same run, elsewhere")
         return target.ask(given.model_copy(update={"uses_gpus": seen_as == target.machine}))
-    found = target.known_run(observation.app, observation.args, observation.ranks, observation.threads, seen_as=seen_as)
-    if found is None:
+    run = target.known_run(observation.app, observation.args, observation.ranks, observation.threads, seen_as=seen_as)
+    if run is None:
         raise BadInputError(
             f"{observation.app} {observation.args} ({observation.ranks} x {observation.threads}) is not known on "
             f"{target.references[seen_as]}, from whose runs the model of {target.machine} starts: give that run as "
             "reference, or land this one with 'perf-assets land'"
         )
-    return found
+    return run
 
 
 def next_step(lake: Lake, machine: str) -> str:
@@ -229,9 +229,9 @@ def _is_served(name: str, aliases: dict[str, int]) -> bool:
 
 
 OBSERVED_SECONDS = 0.3
-"""Between two looks at the landing zone: a run that somebody hands in counts within a second."""
+"""Seconds between two looks at the landing zone: a run that somebody hands in counts within a second."""
 ALIAS_SECONDS = 2.0
-"""Between two looks at the registry."""
+"""Seconds between two looks at the registry."""
 _log = logging.getLogger("perf_assets.serve")
 
 

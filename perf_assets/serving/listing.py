@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from perf_assets.features.fleet.samples import NODES_QUERY, nodes_by_configuration
-from perf_assets.models.target.next_runs import next_runs
+from perf_assets.models.target.planner import next_runs
 from perf_assets.registry.target import shown_of
 from perf_assets.registry.versions import registered
 from perf_assets.serving.answers import PlannedRun, Prediction, RegisteredModel
@@ -34,11 +34,11 @@ def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
     _, _, adapted = shown_of(machine)
     rows = next_runs(adapted, budget, nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY)))
     names = [field.name for field in fields(PlannedRun)]
-    found = []
+    plans = []
     for values in rows[names].itertuples(index=False, name=None):
         run: dict[str, Any] = dict(zip(names, values, strict=True))
-        found.append(PlannedRun(**{**run, "node_hours": _or_none(run["node_hours"])}))
-    return found
+        plans.append(PlannedRun(**{**run, "node_hours": _or_none(run["node_hours"])}))
+    return plans
 
 
 def _or_none(value: float) -> float | None:

@@ -75,14 +75,14 @@ def observed_runs(lake: Lake, machine: str, known: Collection[str] = ()) -> Iter
 
     What cannot be read is left to ingestion, which says why.
     """
-    found = []
+    observed = []
     for name in _names(lake, machine):
         if name not in known:
             try:
-                found.append(_read(LandedBundle(lake.landing / machine / name), machine))
+                observed.append(_read(LandedBundle(lake.landing / machine / name), machine))
             except (BadInputError, ValidationError, ValueError, OSError):
                 continue
-    yield from sorted(found, key=lambda landed: (landed.handed_in_at, landed.bundle))
+    yield from sorted(observed, key=lambda landed: (landed.handed_in_at, landed.bundle))
 
 
 def landing_changed(lake: Lake, machine: str) -> int:

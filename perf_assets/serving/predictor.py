@@ -41,35 +41,35 @@ class Predictor:
         reference machine, else from the same configuration there; the source models.
         """
         self._check_machines(runs, target)
-        found = measured_there(self.lake, runs, target) if with_measured else {}
+        by_position = measured_there(self.lake, runs, target) if with_measured else {}
         champion = self.models.target(target)
         if champion is not None:
-            found |= _of_champion(champion, {i: run for i, run in enumerate(runs) if i not in found})
-        others = [i for i in range(len(runs)) if i not in found]
+            by_position |= _of_champion(champion, {i: run for i, run in enumerate(runs) if i not in by_position})
+        others = [i for i in range(len(runs)) if i not in by_position]
         if others:
             asked_of_source = [runs[i] for i in others]
             source, why = self._source_for(asked_of_source, target, champion)
             architectures = {run.machine: _microarchitecture(self.lake, run.machine) for run in asked_of_source}
             answers = source.predict(asked_of_source, target, architectures, why)
-            found |= dict(zip(others, answers, strict=True))
-        return [found[i] for i in range(len(runs))]
+            by_position |= dict(zip(others, answers, strict=True))
+        return [by_position[i] for i in range(len(runs))]
 
     def predict_everywhere(
         self, runs: Sequence[Run], *, with_measured: bool = False
     ) -> tuple[list[Prediction], list[str]]:
-        """The same for every machine that has a model for these runs, and why others are left out."""
+        """Predict for every machine that has a model for these runs, and tell why others are left out."""
         sources = {run.machine for run in runs}
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         left_out = []
         for target in self.targets():
             if target not in sources:
                 try:
-                    found += self.predict(runs, target, with_measured=with_measured)
+                    predictions += self.predict(runs, target, with_measured=with_measured)
                 except UnknownError as error:
                     left_out.append(f"{target} is left out: {error}")
-        if not found:
+        if not predictions:
             raise UnknownError(left_out[0] if left_out else "no machine has a model yet: run 'perf-assets train'")
-        return found, left_out
+        return predictions, left_out
 
     def observe(self, observations: Sequence[Observation], *, force: bool = True) -> list[Noted]:
         """Hand in measured runs: all are checked before one lands, also whether they are plausible unless forced."""
@@ -98,15 +98,15 @@ class Predictor:
         if champion is not None and champion.shots < FEW_SHOTS:
             advice = f"predictions are ready; 'perf-assets plan {machine}' names the runs that would improve them most"
         return KnownMachine(
-            machine,
-            bool(record.live_parts(TIMINGS)),
-            bool(record.live_parts(RUNS)),
-            None if champion is None else champion.version,
-            None if champion is None else champion.reference,
-            None if champion is None else champion.shots,
-            0 if champion is None else champion.observed_count,
-            None if champion is None else champion.severity,
-            advice,
+            machine=machine,
+            has_benchmark=bool(record.live_parts(TIMINGS)),
+            has_runs=bool(record.live_parts(RUNS)),
+            champion_version=None if champion is None else champion.version,
+            reference_machine=None if champion is None else champion.reference,
+            shots=None if champion is None else champion.shots,
+            observed_count=0 if champion is None else champion.observed_count,
+            severity=None if champion is None else champion.severity,
+            next_step=advice,
         )
 
     def _check_machines(self, runs: Sequence[Run], target: str) -> None:
@@ -173,7 +173,7 @@ def _about(run: Run, answer: Prediction) -> Prediction:
 
 @lru_cache(maxsize=1024)
 def _microarchitecture(lake: Lake, machine: str) -> str | None:
-    """As its data sheet says; None where there is none, or no warehouse."""
+    """Microarchitecture as the data sheet says; None where there is none, or no warehouse."""
     if not lake.warehouse.is_file():
         return None
     query = f"SELECT microarchitecture FROM {SPECS.name} WHERE machine = ?"

@@ -11,7 +11,7 @@ from perf_assets.core.manifest import MAX_APP, MAX_ARGS
 from perf_assets.core.text import check_text, first_problem
 
 MOST_COUNTERS = 10_000
-"""Of a run."""
+"""Counters of a run."""
 _MOST = 2**31 - 1
 
 _MOST_SECONDS = 1e10
@@ -38,7 +38,7 @@ class _Configured(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     machine: MachineId
-    """On which it ran."""
+    """Machine on which it ran."""
     app: _Text = Field(min_length=1, max_length=MAX_APP)
     args: _Text = Field(default="", max_length=MAX_ARGS)
     ranks: int = Field(ge=1, le=_MOST)
@@ -70,7 +70,7 @@ class Observation(_Configured):
     collected_at: AwareDatetime | None = Field(default=None, strict=False)
     """When it was measured; now where not given."""
     reference: Run | None = None
-    """The same run on the model's reference machine, where the model does not know it."""
+    """This run on the model's reference machine, where the model does not know it."""
 
 
 def checked(kind: type[_Model], values: dict[str, Any], place: str = "") -> _Model:

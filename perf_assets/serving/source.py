@@ -14,9 +14,7 @@ from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.fleet.samples import configuration_name
 from perf_assets.features.samples import HOST, Floats
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.source.model import Answers, SourceModel
-from perf_assets.models.source.plain import PLAIN
-from perf_assets.models.target.evaluation import NINETY_PERCENT
+from perf_assets.models.source.model import SourceModel, SourcePredicted
 from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, load_source
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
@@ -30,7 +28,7 @@ class ServedSource:
 
     model: SourceModel
     versions: Mapping[str, int]
-    """By alias."""
+    """Version by alias."""
     catalogue: Catalogue
 
     @classmethod
@@ -39,7 +37,7 @@ class ServedSource:
         return cls(load_source(versions[WITH_AMM]), versions, catalogue)
 
     def knowing(self, descriptions: Descriptions) -> "ServedSource":
-        """The same with machines as they are described now; one that cannot be used stays as it was in training."""
+        """Served model with machines as they are described now; one that cannot be used stays as it was in training."""
         model = self.model
         for machine in descriptions.machines:
             # A machine with too few kernel runs is asked about without its AMM, as one that is not described.
@@ -54,23 +52,23 @@ class ServedSource:
     def predict(
         self, runs: Sequence[Run], target: str, microarchitecture: Mapping[str, str | None], why: str
     ) -> list[Prediction]:
-        """One answer a run; `why` says why no target model answers."""
+        """One answer per run; `why` says why no target model answers."""
         counters, warnings = [], []
         for run in runs:
             features, said = self._features(run, microarchitecture.get(run.machine))
             counters.append(features)
             warnings.append([why, *said])
         questions = Questions(
-            [self._seen_as(run.machine, run) for run in runs],
-            [self._seen_as(target, run) for run in runs],
-            [run.app for run in runs],
-            [self._configuration(run) for run in runs],
-            np.array(counters),
-            np.log([run.wall_seconds for run in runs]),
+            sources=[self._seen_as(run.machine, run) for run in runs],
+            targets=[self._seen_as(target, run) for run in runs],
+            apps=[run.app for run in runs],
+            configurations=[self._configuration(run) for run in runs],
+            counters=np.array(counters),
+            log_seconds=np.log([run.wall_seconds for run in runs]),
         )
-        answers = self.model.answer(questions)
+        predicted = self.model.predict(questions)
         return [
-            self._answer(run, target, answers, position, said)
+            self._answer(run, target, predicted, position, said)
             for position, (run, said) in enumerate(zip(runs, warnings, strict=True))
         ]
 
@@ -89,38 +87,36 @@ class ServedSource:
         columns = np.array([known.get(name, np.nan) for name in self.model.machines.samples.counter_names])
         return columns, [f"counters missing for {', '.join(missing)}: taken as unknown"] if missing else []
 
-    def _answer(self, run: Run, target: str, answers: Answers, position: int, said: list[str]) -> Prediction:
-        with_amm, error = bool(answers.with_amm[position]), float(answers.log_error[position])
+    def _answer(
+        self, run: Run, target: str, predicted: SourcePredicted, position: int, warnings: list[str]
+    ) -> Prediction:
+        with_amm = bool(predicted.with_amm[position])
         alias = WITH_AMM if with_amm else WITHOUT_AMM
-        if np.isnan(error):
+        if np.isnan(predicted.log_error[position]):
             raise BadInputError(f"{NAME}@{alias} has no stored errors to make intervals of: run 'perf-assets train'")
-        relative = float(np.exp(answers.log_relative_time[position]))
-        seconds, factor = relative * run.wall_seconds, float(np.exp(NINETY_PERCENT * error))
-        said = [*said, f"wide interval: the error of {NAME}@{alias} on held-out {answers.unseen[position]}s"]
-        plain = self.model.plain_answer(target) if with_amm else None
-        if plain is not None:
-            said.append(f"answered by {PLAIN[plain]}, which the blend did no better than on what was held out")
-        if not with_amm:
-            said.append(f"no AMM of {run.machine}: answered from its counters alone, for an average pair of machines")
+        seconds, lower, upper = np.exp(predicted.bounds[:, position]).tolist()
+        reason = predicted.reasons[position]
+        warnings = [*warnings, f"wide interval: the error of {NAME}@{alias} on held-out {predicted.unseen[position]}s"]
+        warnings += [reason] if reason else []
         if run.uses_gpus is None and any(self.knows(f"{machine}{HOST}") for machine in (run.machine, target)):
-            said.append(f"{run.app} is taken to use GPUs where there are some: say uses_gpus if it does not")
+            warnings.append(f"{run.app} is taken to use GPUs where there are some: say uses_gpus if it does not")
         return Prediction(
-            run.machine,
-            target,
-            run.app,
-            run.args,
-            run.ranks,
-            run.threads,
-            run.wall_seconds,
-            relative,
-            seconds,
-            seconds / factor,
-            seconds * factor,
-            NAME,
-            self.versions.get(alias, self.versions[WITH_AMM]),
-            with_amm,
-            0,
-            tuple(said),
+            source_machine=run.machine,
+            target_machine=target,
+            app=run.app,
+            args=run.args,
+            ranks=run.ranks,
+            threads=run.threads,
+            source_seconds=run.wall_seconds,
+            relative_time=float(np.exp(predicted.log_relative_time[position])),
+            predicted_seconds=seconds,
+            lower_seconds=lower,
+            upper_seconds=upper,
+            model=NAME,
+            model_version=self.versions.get(alias, self.versions[WITH_AMM]),
+            is_with_amm=with_amm,
+            observed_count=0,
+            warnings=tuple(warnings),
         )
 
     def _seen_as(self, machine: str, run: Run) -> str:

@@ -13,18 +13,17 @@ from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.counters.raw import by_quantity, features_of_run
 from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
 from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.models.target.online import OnlineCorrection, RunsAsSeen
-from perf_assets.registry.tables.target import usual_features
 from perf_assets.registry.target import load_target, registered_name
 from perf_assets.registry.versions import created_at, tags_of
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
 
 _SLACK = 1e-6
-"""Relative: a number that was written and read again is still inside."""
+"""Relative slack: a number that was written and read again is still inside."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Ranges:
 
     @classmethod
     def of(cls, samples: PairedSamples, source: int) -> "Ranges":
-        """Of application runs on a reference machine; columns that it never measured have no range."""
+        """Ranges of application runs on a reference machine; columns that it never measured have no range."""
         runs = samples.counters[source, np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark]
         seen = np.isfinite(runs)
         least = np.where(seen, runs, np.inf).min(axis=0)
@@ -64,7 +63,7 @@ _HARD = 0.7
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckedRun:
     """A run, checked and translated to what the model takes."""
 
     run: Run
@@ -78,8 +77,8 @@ class Asked:
 class Seen:
     """A run that was observed."""
 
-    asked: Asked
-    """As it was on the reference machine."""
+    asked: CheckedRun
+    """Run as it was on the reference machine."""
     residual: float
     """Log of its time over what the champion says."""
 
@@ -95,7 +94,7 @@ class ServedTarget:
     made_at: datetime
     is_simulated: bool
     corrections: dict[str, OnlineCorrection] = field(default_factory=dict)
-    """By view; replaced as a whole, so that answers under way keep the ones they began with."""
+    """Corrections by view; replaced as a whole, so that answers under way keep the ones they began with."""
 
     @classmethod
     def load(cls, machine: str, version: int, catalogue: Catalogue) -> "ServedTarget":
@@ -103,7 +102,14 @@ class ServedTarget:
         adapted, formulas = load_target(machine, version)
         name = registered_name(machine)
         is_simulated = tags_of(name, version).get("is_simulated") == "true"
-        return cls(adapted, formulas, catalogue, version, created_at(name, version), is_simulated)
+        return cls(
+            adapted=adapted,
+            formulas=formulas,
+            catalogue=catalogue,
+            version=version,
+            made_at=created_at(name, version),
+            is_simulated=is_simulated,
+        )
 
     def __post_init__(self) -> None:
         samples = self.adapted.samples
@@ -112,7 +118,7 @@ class ServedTarget:
         self.references = {name: physical(view.source) for name, view in self.adapted.views.items()}
         self._row_of = {name: row for row, name in enumerate(samples.configurations)}
         self._by_quantity = by_quantity(self.formulas)
-        self._expected = [samples.counter_names[position] for position in usual_features(self.adapted)]
+        self._expected = [samples.counter_names[position] for position in self.adapted.usual_features]
         sources = {name: samples.machines.index(view.source) for name, view in self.adapted.views.items()}
         self._ranges = {name: Ranges.of(samples, source) for name, source in sources.items()}
         self._as_seen = {name: RunsAsSeen(view.model, samples) for name, view in self.adapted.views.items()}
@@ -130,7 +136,7 @@ class ServedTarget:
 
     @property
     def severity(self) -> float | None:
-        """Of the hardest view."""
+        """Severity of the hardest view."""
         return max((view.severity for view in self.adapted.views.values() if view.severity is not None), default=None)
 
     @property
@@ -151,7 +157,7 @@ class ServedTarget:
         """Whether it starts from runs on this one's machine."""
         return self.reference_of(run) == run.machine
 
-    def ask(self, run: Run) -> Asked:
+    def ask(self, run: Run) -> CheckedRun:
         """Check a run and translate its counters."""
         seen_as, warnings = self._view_of(run)
         if run.machine != self.references[seen_as]:
@@ -175,10 +181,10 @@ class ServedTarget:
         warnings += self._standing_warnings(seen_as)
         args = self.catalogue.comparable_args(run.args)
         configuration = configuration_name((run.app, args, run.ranks, run.threads))
-        return Asked(run, seen_as, configuration, counters, tuple(warnings))
+        return CheckedRun(run, seen_as, configuration, counters, tuple(warnings))
 
-    def predict(self, asked: Sequence[Asked]) -> list[Prediction]:
-        """One answer a run."""
+    def predict(self, asked: Sequence[CheckedRun]) -> list[Prediction]:
+        """One answer per run."""
         corrections = self.corrections
         questions = self._questions(asked)
         mean, width = self._champion(questions)
@@ -202,7 +208,7 @@ class ServedTarget:
             raise BadInputError(f"gpus: is missing: {self.machine} has GPUs, say how many the run used (0 for none)")
         return self._existing(self.machine if gpus else host)
 
-    def known_run(self, app: str, args: str, ranks: int, threads: int, *, seen_as: str) -> Asked | None:
+    def known_run(self, app: str, args: str, ranks: int, threads: int, *, seen_as: str) -> CheckedRun | None:
         """A configuration whose run on the reference machine the champion knows; None where it knows none."""
         samples = self.adapted.samples
         configuration = configuration_name((app, self.catalogue.comparable_args(args), ranks, threads))
@@ -214,9 +220,9 @@ class ServedTarget:
         run = Run(
             machine=self.references[seen_as], app=app, args=args, ranks=ranks, threads=threads, wall_seconds=seconds
         )
-        return Asked(run, seen_as, configuration, samples.counters[source, row], ())
+        return CheckedRun(run, seen_as, configuration, samples.counters[source, row], ())
 
-    def same_run(self, run: Run) -> Asked | None:
+    def same_run(self, run: Run) -> CheckedRun | None:
         """The configuration of a run of another machine as it ran on the reference machine; None if it did not."""
         seen_as, warnings = self._view_of(run)
         found = self.known_run(run.app, run.args, run.ranks, run.threads, seen_as=seen_as)
@@ -225,14 +231,14 @@ class ServedTarget:
         said = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
         return replace(found, warnings=(said, *warnings, *self._standing_warnings(seen_as)))
 
-    def learned_from(self, asked: Asked) -> bool:
+    def learned_from(self, asked: CheckedRun) -> bool:
         """Whether the champion was made with a time of this configuration on the machine itself."""
         samples = self.adapted.samples
         row = self._row_of.get(asked.configuration)
         target = samples.machines.index(asked.seen_as)
         return row is not None and bool(np.isfinite(samples.log_seconds[target, row]))
 
-    def take(self, observed: Sequence[tuple[Asked, float]]) -> None:
+    def take(self, observed: Sequence[tuple[CheckedRun, float]]) -> None:
         """Let runs and their measured seconds on the machine count from now on."""
         if not observed:
             return
@@ -249,20 +255,20 @@ class ServedTarget:
         runs = self._as_seen[name].of(self._questions([one.asked for one in seen]))
         return OnlineCorrection.fit(runs, np.array([one.residual for one in seen]), self._spreads[name])
 
-    def _questions(self, asked: Sequence[Asked]) -> Questions:
+    def _questions(self, asked: Sequence[CheckedRun]) -> Questions:
         return Questions(
-            [self.adapted.views[one.seen_as].source for one in asked],
-            [one.seen_as for one in asked],
-            [one.run.app for one in asked],
-            [one.configuration for one in asked],
-            np.array([one.counters for one in asked]),
-            np.log([one.run.wall_seconds for one in asked]),
+            sources=[self.adapted.views[checked.seen_as].source for checked in asked],
+            targets=[checked.seen_as for checked in asked],
+            apps=[checked.run.app for checked in asked],
+            configurations=[checked.configuration for checked in asked],
+            counters=np.array([checked.counters for checked in asked]),
+            log_seconds=np.log([checked.run.wall_seconds for checked in asked]),
         )
 
     def _champion(self, questions: Questions) -> tuple[Floats, Floats]:
         """What the champion alone says: log seconds and half width of their interval."""
-        mean, lower, _ = self.adapted.predict(questions)
-        return mean, mean - lower
+        predicted = self.adapted.predict(questions)
+        return predicted.log_time, predicted.log_time - predicted.lower
 
     def _view_of(self, run: Run) -> tuple[str, list[str]]:
         """How the program sees the machine, and what to say of it."""
@@ -292,32 +298,34 @@ class ServedTarget:
 
     def _standing_warnings(self, seen_as: str) -> list[str]:
         view = self.adapted.views[seen_as]
-        found = []
+        warnings = []
         if view.severity is not None and view.severity > _HARD:
-            found.append(f"severity {view.severity:.2f}: {view.source} says little of {seen_as}, expect large errors")
+            warnings.append(
+                f"severity {view.severity:.2f}: {view.source} says little of {seen_as}, expect large errors"
+            )
         if not view.shots:
-            found.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
-        return found
+            warnings.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
+        return warnings
 
-    def _answer(self, asked: Asked, centre: float, lower: float, upper: float, count: int) -> Prediction:
+    def _answer(self, asked: CheckedRun, centre: float, lower: float, upper: float, count: int) -> Prediction:
         run = asked.run
         return Prediction(
-            run.machine,
-            self.machine,
-            run.app,
-            run.args,
-            run.ranks,
-            run.threads,
-            run.wall_seconds,
-            centre / run.wall_seconds,
-            centre,
-            lower,
-            upper,
-            self.name,
-            self.version,
-            self.adapted.views[asked.seen_as].uses_prior,
-            count,
-            asked.warnings,
+            source_machine=run.machine,
+            target_machine=self.machine,
+            app=run.app,
+            args=run.args,
+            ranks=run.ranks,
+            threads=run.threads,
+            source_seconds=run.wall_seconds,
+            relative_time=centre / run.wall_seconds,
+            predicted_seconds=centre,
+            lower_seconds=lower,
+            upper_seconds=upper,
+            model=self.name,
+            model_version=self.version,
+            is_with_amm=self.adapted.views[asked.seen_as].uses_prior,
+            observed_count=count,
+            warnings=asked.warnings,
         )
 
     def _expected_spread(self, name: str, source: int) -> float:
@@ -325,11 +333,11 @@ class ServedTarget:
         samples = self.adapted.samples
         row = int(np.flatnonzero(np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark)[0])
         questions = Questions(
-            [samples.machines[source]],
-            [name],
-            [str(samples.apps[row])],
-            [samples.configurations[row]],
-            samples.counters[source, [row]],
-            samples.log_seconds[source, [row]],
+            sources=[samples.machines[source]],
+            targets=[name],
+            apps=[str(samples.apps[row])],
+            configurations=[samples.configurations[row]],
+            counters=samples.counters[source, [row]],
+            log_seconds=samples.log_seconds[source, [row]],
         )
         return float(self._champion(questions)[1][0]) / NINETY_PERCENT

@@ -26,12 +26,6 @@ from perf_assets.infra.files import publish, remove_temporaries, replacing, sha2
 
 Row = Mapping[str, Any]
 
-MAX_PARTS = 32
-"""Parts of a machine before they are merged into one."""
-_ROWS_IN_MEMORY = 5_000
-"""Rows of a table as dictionaries, which are heavy; then they become Arrow."""
-_ROWS_IN_GROUP = 100_000
-"""Rows of a table in Arrow form; then they become a row group of the part."""
 _ARROW_TYPES = {
     Type.TEXT: pa.string(),
     Type.INTEGER: pa.int64(),
@@ -45,11 +39,34 @@ _SCHEMAS = {
 }
 
 
+@dataclass(frozen=True)
+class RecordLimits:
+    """How much is written at once."""
+
+    parts: int = 32
+    """Parts of a machine before they are merged into one."""
+    rows_in_memory: int = 5_000
+    """Rows of a table as dictionaries, which are heavy; then they become Arrow."""
+    rows_in_group: int = 100_000
+    """Rows of a table in Arrow form; then they become a row group of the part."""
+    bundles_per_commit: int = 1000
+
+
+LIMITS = RecordLimits()
+
+
 class MachineRecord:
     """The record of one machine. One process at a time may write it."""
 
-    def __init__(self, record: Path, machine: str, check_lease: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        record: Path,
+        machine: str,
+        check_lease: Callable[[], None] = lambda: None,
+        limits: RecordLimits = LIMITS,
+    ) -> None:
         """`check_lease` raises where another host has begun to write in our place."""
+        self._limits = limits
         self._record = record
         self._machine = machine
         self._check_lease = check_lease
@@ -121,13 +138,13 @@ class MachineRecord:
         kept = self.ledger().filter(~pc.field("bundle").isin(changed["bundle"]))
         ledger = pa.concat_tables([kept, changed])
         self._write_ledger(ledger)
-        if len(self._parts(ledger)) > MAX_PARTS:
+        if len(self._parts(ledger)) > self._limits.parts:
             self._merge(ledger)
         self.tidy()
 
     def batch(self) -> "Batch":
         """A new batch of rows to be committed."""
-        return Batch({table.name: self._folder(table) for table in RECORD_TABLES})
+        return Batch({table.name: self._folder(table) for table in RECORD_TABLES}, self._limits)
 
     def _write_ledger(self, ledger: pa.Table) -> None:
         with replacing(self.ledger_file()) as temporary:
@@ -195,8 +212,9 @@ class Snapshot:
 class Batch:
     """Rows of some bundles, streamed to temporary files, one per table that has any."""
 
-    def __init__(self, folders: Mapping[str, Path]) -> None:
+    def __init__(self, folders: Mapping[str, Path], limits: RecordLimits) -> None:
         self._folders = folders
+        self._limits = limits
         self._rows: dict[str, list[Row]] = {name: [] for name in folders}
         self._tables: dict[str, list[pa.Table]] = {name: [] for name in folders}
         self._writers: dict[str, pq.ParquetWriter] = {}
@@ -214,8 +232,8 @@ class Batch:
             source = iter(added)
             held = self._rows[name]
             while True:
-                held.extend(islice(source, _ROWS_IN_MEMORY - len(held)))
-                if len(held) < _ROWS_IN_MEMORY:
+                held.extend(islice(source, self._limits.rows_in_memory - len(held)))
+                if len(held) < self._limits.rows_in_memory:
                     break
                 self._pack(name)
 
@@ -252,7 +270,7 @@ class Batch:
             self._write_full_groups(name)
 
     def _write_full_groups(self, name: str) -> None:
-        if sum(table.num_rows for table in self._tables[name]) >= _ROWS_IN_GROUP:
+        if sum(table.num_rows for table in self._tables[name]) >= self._limits.rows_in_group:
             self._write_group(name)
 
     def _write_group(self, name: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perf_assets.features.fleet.descriptions import Descriptions
     from perf_assets.features.samples import PairedSamples
     from perf_assets.models.source.basis import PriorBasis
-    from perf_assets.models.target.model import AdaptedTarget
+    from perf_assets.models.target.model import AdaptedTarget, TargetSettings
     from perf_assets.models.target.prior import Prior
 
 Progress = Callable[[str], None]
@@ -34,6 +34,7 @@ class AdaptationInputs:
     basis: "PriorBasis"
     described: "Descriptions"
     runs: "pd.DataFrame"
+    settings: "TargetSettings"
     digest: str
     """Changes when and only when a model made of this may become another."""
 
@@ -50,16 +51,23 @@ class AdaptationInputs:
         """Fit the target model."""
         from perf_assets.models.target.model import adapt
 
-        return adapt(self.samples, self.machine, self.prior, self.seed, progress)
+        return adapt(self.samples, self.machine, self.prior, self.seed, progress, self.settings)
 
 
 def adaptation_inputs(
-    lake: Lake, machine: str, runs: "pd.DataFrame", seed: int, code: str, source_version: int | None = None
+    lake: Lake,
+    machine: str,
+    runs: "pd.DataFrame",
+    seed: int,
+    code: str,
+    source_version: int | None = None,
+    settings: "TargetSettings | None" = None,
 ) -> AdaptationInputs:
     """What a machine's target model starts from: by default the source model in use; refuses where there is none.
 
     `code` is the version of the code that makes models.
     """
+    from perf_assets.models.target.model import TargetSettings
     from perf_assets.registry.lineage import ENCODER
     from perf_assets.registry.source import NAME, load_basis, source_in_use
     from perf_assets.registry.versions import tags_of
@@ -68,7 +76,16 @@ def adaptation_inputs(
     tags, basis = tags_of(NAME, number), load_basis(number)
     described = description_of(lake, machine, tags[ENCODER])
     own = digest_of(runs.to_csv(index=False).encode())
-    identity = (code, number, tags["manifests_digest"], digest_of_rows(described.rows), own, seed)
+    settings = settings or TargetSettings()
+    identity = (
+        code,
+        number,
+        tags["manifests_digest"],
+        digest_of_rows(described.rows),
+        own,
+        seed,
+        settings.model_dump_json(),
+    )
     return AdaptationInputs(
         machine=machine,
         seed=seed,
@@ -77,6 +94,7 @@ def adaptation_inputs(
         basis=basis,
         described=described,
         runs=runs,
+        settings=settings,
         digest=digest_of(repr(identity).encode()),
     )
 

@@ -14,10 +14,9 @@ from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
 from perf_assets.storage.quarantine import is_refused, quarantine, release
-from perf_assets.storage.record import Batch, MachineRecord
+from perf_assets.storage.record import LIMITS, Batch, MachineRecord, RecordLimits
 from perf_assets.storage.warehouse import Warehouse
 
-_BUNDLES_PER_COMMIT = 1000
 _LOCK_WAIT_SECONDS = 600.0
 _CANNOT_BE_STORED = (OverflowError, UnicodeError, pa.ArrowException)
 """What becomes of values outside the columns' types, where no reader refused them."""
@@ -123,6 +122,7 @@ def ingest_machine(
     *,
     read_ahead: ReadAhead = one_by_one,
     reread: bool = False,
+    limits: RecordLimits = LIMITS,
 ) -> Ingestion:
     """Bring a machine's record up to date with its landing zone.
 
@@ -130,14 +130,14 @@ def ingest_machine(
     quarantined and the others go on. Only this process writes, also where others `read_ahead`.
     """
     with leased(lake.locks / f"{machine}.lock", f"ingestion of {machine}", _LOCK_WAIT_SECONDS) as lease:
-        record = MachineRecord(lake.record, machine, lease.check)
+        record = MachineRecord(lake.record, machine, lease.check, limits)
         record.tidy()
         todo = pending(lake, machine, reread=reread)
         work = _Work(lake, machine, read_bundle, read_ahead, record, set(todo.bundles))
         outcome = Ingestion(machine, landed_count=todo.landed_count)
         done = 0
-        for start in range(0, len(todo.bundles), _BUNDLES_PER_COMMIT):
-            for row in work.ingest(todo.bundles[start : start + _BUNDLES_PER_COMMIT]):
+        for start in range(0, len(todo.bundles), limits.bundles_per_commit):
+            for row in work.ingest(todo.bundles[start : start + limits.bundles_per_commit]):
                 done += 1
                 on_bundle(done, len(todo.bundles))
                 _count(outcome, row)

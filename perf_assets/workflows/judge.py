@@ -10,7 +10,7 @@ import pandas as pd
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
-from perf_assets.models.target.promotion import THRESHOLD, Comparison, Drift
+from perf_assets.models.target.promotion import THRESHOLD, Drift, ModelComparison
 from perf_assets.registry.versions import CHAMPION, fitted_folder, newest_version, promote, replaced_by, versions
 
 Model = TypeVar("Model")
@@ -23,7 +23,7 @@ class Contest(Generic[Model]):
     name: str
     load: Callable[[Path], Model]
     """Reads a fitted model from its folder."""
-    compare: Callable[[Model, Model | None], Comparison]
+    compare: Callable[[Model, Model | None], ModelComparison]
     """Decides whether a new model replaces the champion."""
     drift: Callable[[Model, Model], Drift]
     """Holds what is new since against the champion, which comes first."""

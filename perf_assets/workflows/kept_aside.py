@@ -57,7 +57,7 @@ def score_kept_aside(
     """
     import pandas as pd
 
-    from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+    from perf_assets.models.common.threads import keep_blas_to_one_thread
 
     keep_blas_to_one_thread()
     truth = pd.read_parquet(truth_file(lake, inputs.machine))

@@ -17,7 +17,7 @@ from perf_assets.core.text import first_problem, printable
 from perf_assets.readers.bundle import has_target
 from perf_assets.readers.caliper import read_stream
 from perf_assets.readers.files import SourceFile, scan, system_errors
-from perf_assets.readers.formats import Kind
+from perf_assets.readers.formats import FileKind
 from perf_assets.readers.read import PROFILE_KINDS, RAJAPERF_KINDS, kind_of_file, read_files
 from perf_assets.storage.aliases import Aliases
 from perf_assets.storage.lake import LandedBundle
@@ -154,7 +154,7 @@ def _by_family(sources: Sequence[SourceFile], kind: str | None) -> list[tuple[st
     if kind is not None:
         return []
     kinds = {source.name: kind_of_file(source) for source in sources}
-    beside = RAJAPERF_KINDS | {Kind.COMMAND}
+    beside = RAJAPERF_KINDS | {FileKind.COMMAND}
     rajaperf = [source for source in sources if kinds[source.name] in beside]
     others = [source for source in sources if kinds[source.name] not in beside]
     has_rajaperf = any(kinds[source.name] in RAJAPERF_KINDS for source in rajaperf)
@@ -188,7 +188,7 @@ def _machines_of_rajaperf(
         return
     clusters: dict[str, dict[str, list[SourceFile]]] = {}
     for source in group.sources:
-        if kind_of_file(source) is Kind.CALIPER:
+        if kind_of_file(source) is FileKind.CALIPER:
             cluster = read_stream(source, depth=-1).metadata.get("cluster", "")
             clusters.setdefault(cluster, {}).setdefault(source.directory, []).append(source)
     named = {cluster: folders for cluster, folders in clusters.items() if cluster}
@@ -199,7 +199,9 @@ def _machines_of_rajaperf(
     by_folder = {folder: cluster for cluster, folders in named.items() for folder in folders}
     for cluster, folders in sorted(named.items()):
         beside = [
-            s for s in group.sources if by_folder.get(s.directory) == cluster and kind_of_file(s) is not Kind.CALIPER
+            s
+            for s in group.sources
+            if by_folder.get(s.directory) == cluster and kind_of_file(s) is not FileKind.CALIPER
         ]
         shared = [folder for folder in folders if sum(folder in other for other in named.values()) > 1]
         if shared and any(s.directory in shared for s in beside):

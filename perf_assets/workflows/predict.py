@@ -6,7 +6,7 @@ from threading import Lock
 
 import pandas as pd
 
-from perf_assets.registry.asking import Asked, open_model, resolve
+from perf_assets.registry.asking import OpenModel, open_model, resolve
 
 _KEPT = 8
 
@@ -25,7 +25,7 @@ class RegisteredModels:
     """Registered models, loaded when they are first asked; the last few are kept."""
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[tuple[str, int], Asked] = OrderedDict()
+        self._loaded: OrderedDict[tuple[str, int], OpenModel] = OrderedDict()
         self._lock = Lock()
 
     def ask(self, reference: str, table: pd.DataFrame) -> TableAnswer:

@@ -26,7 +26,7 @@ from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from perf_assets.features.vectors import VectorSamples
-    from perf_assets.models.vectors.evaluation import Evaluation
+    from perf_assets.models.vectors.evaluation import VectorEvaluation
     from perf_assets.models.vectors.model import TrainedVector, VectorModel
     from perf_assets.registry.store import Version
 
@@ -84,7 +84,7 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
 
     A machine that joined before gets a new head where it has more runs now.
     """
-    from perf_assets.models.vectors.join import join
+    from perf_assets.models.vectors.model import join
     from perf_assets.registry.vector import ALIAS, NAME, champion_vector
     from perf_assets.registry.versions import versions
 
@@ -117,7 +117,7 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
 
 def add_machine(samples: "VectorSamples", machine: str, provenance: dict[str, str]) -> Made:
     """Let one machine join the champion; refuses where it cannot."""
-    from perf_assets.models.vectors.join import join
+    from perf_assets.models.vectors.model import join
     from perf_assets.registry.vector import champion_vector
 
     return _register(join(champion_vector(), samples, machine), [machine], samples, provenance)
@@ -163,7 +163,7 @@ def evaluate(
     settings: VectorSettings,
     protocols: Sequence[str],
     progress: Progress,
-) -> "Evaluation":
+) -> "VectorEvaluation":
     """Scores of all methods; where the fleet has the four machines of the paper and more, of those alone as well."""
     from perf_assets.models.vectors.evaluation import evaluate_vectors
 

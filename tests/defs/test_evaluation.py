@@ -28,12 +28,14 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
     """Materialise all three; what takes long is given."""
     seeds: list[int] = []
 
-    def given_scores(samples: object, count: int, progress: object, kept: Unfinished) -> pd.DataFrame:
+    def given_scores(
+        samples: object, count: int, progress: object, kept: Unfinished, experiments: object
+    ) -> pd.DataFrame:
         kept.put("a fold", [{"mape_ratio": 0.1}])
         seeds.append(count)
         return scores().drop(columns="is_simulated")
 
-    def given_pictures(samples: object, seed: int, progress: object) -> pd.DataFrame:
+    def given_pictures(samples: object, seed: int, progress: object, kinds: object) -> pd.DataFrame:
         return embeddings().drop(columns="is_simulated")
 
     resource = LakeResource(root=str(lake.root))

@@ -11,7 +11,6 @@ from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.scheduling import inputs as schedule_inputs
 from perf_assets.defs.scheduling.assets import simulate_schedules
-from perf_assets.scheduling import experiment
 from perf_assets.scheduling.fleet_jobs import Problem
 from perf_assets.scheduling.strategies import STRATEGIES
 from perf_assets.storage.lake import Lake
@@ -33,7 +32,6 @@ def test_a_trace_becomes_a_table_and_pictures(
     )
     lake_resource.warehouse().rebuild()
     monkeypatch.setattr(schedule_inputs, "fleet_problems", lambda lake, machines: [scaling])
-    monkeypatch.setattr(experiment, "LOADS", (0.6, 1.0))
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(300)]
     champion = [3]
@@ -45,7 +43,7 @@ def test_a_trace_becomes_a_table_and_pictures(
             [simulate_schedules],
             resources={"lake": lake_resource},
             instance=instance,
-            run_config={"ops": {"simulate_schedules": {"config": config}}},
+            run_config={"ops": {"simulate_schedules": {"config": {"loads": [0.6, 1.0], **config}}}},
         )
         assert found.success
         return found

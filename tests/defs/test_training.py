@@ -5,7 +5,6 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -24,8 +23,6 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
-from perf_assets.models.source import attention
-from perf_assets.models.target import matrix as transfer_matrix
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -60,8 +57,6 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         lake = copied.lake
         _use(patch, lake)
         patch.setenv("PERF_ASSETS_THREADS", "1")
-        patch.setattr(transfer_matrix, "SHOTS", (0, 5))
-        patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
         land_bundles(copied, (bundle for part in bundles_of(TARGET) for bundle in part))
         instance.add_dynamic_partitions("machines", [TARGET])
         with recorded_reads() as reads:
@@ -172,7 +167,7 @@ def test_the_target_model_answers_with_an_interval(made: Site) -> None:
 
 def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> None:
     lake, instance = site.lake, site.instance
-    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1}}}
+    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1, "shots": [0, 5]}}}
     run(instance, lake, "score_all_pairs_job", steps=steps)
     first = metadata(instance, TRANSFER_MATRIX.name)
     assert first["pairs_kept_from_before_count"] == 0

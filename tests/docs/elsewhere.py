@@ -42,7 +42,7 @@ ELSEWHERE = (
     Elsewhere("make test", ".ci/run", "", "make test"),
     Elsewhere("make chaos", "tests/chaos/test_command.py", "test_what_make_asks_for_is_understood", '"chaos"'),
     Elsewhere("perf-assets up", "tests/installation.py", "start_up", '"up"'),
-    Elsewhere("perf-assets train", "tests/integration/quick_training.py", "", '"train"'),
+    Elsewhere("perf-assets train", "tests/installation.py", "train_quickly", '"train"'),
     Elsewhere("perf-assets vectors --add", "tests/defs/test_vectors.py", "a_machine_joins_by_command", '"--add"'),
     Elsewhere("perf-assets run config-", "tests/cli/test_run.py", "example", "config-{func}.yml"),
 )

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.request
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import click
@@ -19,9 +18,6 @@ from click.testing import CliRunner
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
-from perf_assets.models.source import attention, experiments
-from perf_assets.models.target import matrix as transfer_matrix
-from perf_assets.models.target import model as adapted
 from tests.docs.pages import PROJECT, Command
 
 ONCE = ("perf-assets vectors", "perf-assets evaluate")
@@ -32,20 +28,24 @@ _PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 
 def with_little_work(patch: pytest.MonkeyPatch) -> None:
     """Let the commands that compare all methods compare some, once: they take minutes to hours otherwise."""
-    patch.setattr(transfer_matrix, "SHOTS", (0, 5))
-    patch.setattr(attention, "AttentionSettings", partial(attention.AttentionSettings, steps=60, members=1))
-    some = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
-    patch.setattr(experiments, "EXPERIMENTS", {"loao": some, "lomo": some})
-    patch.setattr(experiments, "_PICTURED", ("raw",))
-    # The rest is held out, which is what schedules are simulated with.
-    patch.setattr(adapted, "_MOST_SHOTS", 10)
-    for path in (("evaluate", "pairs"), ("evaluate", "xamm"), ("adapt",)):
-        patch.setattr(_option(path, "--seeds"), "default", 1)
-    for path in (("vectors",), ("evaluate", "vector")):
-        patch.setattr(_option(path, "--quick"), "default", True)
+    defaults = {
+        ("train", "--quick"): True,
+        ("vectors", "--quick"): True,
+        ("evaluate", "vector", "--quick"): True,
+        ("evaluate", "pairs", "--seeds"): 1,
+        ("evaluate", "pairs", "--shots"): (0, 5),
+        ("evaluate", "xamm", "--seeds"): 1,
+        ("evaluate", "xamm", "--method"): ("raw_xgboost", "benchmark_mean"),
+        ("evaluate", "xamm", "--embedding"): ("raw",),
+        ("adapt", "--seeds"): 1,
+        # The rest is held out, which is what schedules are simulated with.
+        ("adapt", "--most-shots"): 10,
+    }
+    for (*path, option), value in defaults.items():
+        patch.setattr(_option(path, option), "default", value)
 
 
-def _option(path: tuple[str, ...], name: str) -> click.Parameter:
+def _option(path: list[str], name: str) -> click.Parameter:
     found: click.Command = cli
     for word in path:
         assert isinstance(found, click.Group)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet import samples as module
 from perf_assets.features.fleet.samples import (
     KERNEL_COLUMNS,
     RUN_COLUMNS,
@@ -83,14 +82,13 @@ def test_without_rajaperf_nothing_describes_machines() -> None:
         benchmark_samples(tables.kernels.iloc[:0])
 
 
-def test_of_many_configurations_some_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_configurations_some_are_learned_from() -> None:
     """The same ones on all machines; a machine that ran few keeps those, with what they took elsewhere."""
     tables = fleet_tables()
     whole = fleet_samples(tables)
     of_ash = tables.runs[(tables.runs["machine"] == "ash") & (tables.runs["app"] == "Kripke")]
     few = tables.runs.drop(index=of_ash.index[2:])
-    monkeypatch.setattr(module, "MOST_CONFIGURATIONS", 2)
-    samples = fleet_samples(replace(tables, runs=few))
+    samples = fleet_samples(replace(tables, runs=few), most_configurations=2)
     ran = np.isfinite(samples.log_seconds)
     kept = {name: ran[m] & ~samples.is_benchmark for m, name in enumerate(samples.machines)}
     assert kept["ash"][samples.apps == "Kripke"].sum() == 2

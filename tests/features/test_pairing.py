@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features import folds as module
 from perf_assets.features.folds import leave_one_application_out, leave_one_machine_out
 from perf_assets.features.samples import balanced_weights
 from perf_assets.features.standardise import Scaler, fit_scaler, signed_log
@@ -135,14 +134,13 @@ def test_a_machine_held_out_shows_its_benchmark_only_and_is_in_no_pair() -> None
         assert machine not in seen.target
 
 
-def test_a_choice_is_made_on_some_of_many_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_is_made_on_some_of_many_examples() -> None:
     samples = pair_tables(fleet_of_three(), Roles(("app", "n"), "app", "t", ("bench",)))
     fold = next(iter(leave_one_application_out(samples)))
-    assert fold.some_of_test is fold.test
-    monkeypatch.setattr(module, "MOST_TESTED", 7)
+    assert fold.some_of_test() is fold.test
     every, some = (
         set(zip(found.source.tolist(), found.target.tolist(), found.row.tolist(), strict=True))
-        for found in (fold.test, fold.some_of_test)
+        for found in (fold.test, fold.some_of_test(7))
     )
     assert len(some) == 7
     assert some < every

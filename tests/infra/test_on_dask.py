@@ -22,7 +22,7 @@ from perf_assets.infra.resume import Rows
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.scheduling.experiment import Experiment
 from perf_assets.scheduling.simulate import Machine
-from perf_assets.scheduling.traces.synthetic import synthetic_trace
+from perf_assets.scheduling.traces.trace import synthetic_trace
 from perf_assets.storage.checkpoints import Unfinished
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.workflows.ingest import Prepared, ingest_machine
@@ -125,13 +125,23 @@ def test_the_transfer_matrix_is_the_same(fleet: "PairedSamples", monkeypatch: py
     pd.testing.assert_frame_equal(far, scored(), check_exact=True)
 
 
+class Counting(Unfinished):
+    """Results of an interrupted run, and how many were made since."""
+
+    fitted = 0
+
+    def put(self, task: str, rows: Rows) -> None:
+        self.fitted += 1
+        super().put(task, rows)
+
+
 @pytest.mark.usefixtures("on_cluster")
 def test_folds_go_on_after_an_interruption_with_the_same_scores(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     from perf_assets.models.source import experiments
 
     samples, lines = small_fleet(rows=6), list[str]()
     few = {"machine_descriptions": ("raw_xgboost", "benchmark_mean")}
-    monkeypatch.setattr(experiments, "EXPERIMENTS", {"loao": few, "lomo": few})
+    chosen = {"loao": few, "lomo": few}
 
     def interrupt(line: str) -> None:
         lines.append(line)
@@ -139,22 +149,16 @@ def test_folds_go_on_after_an_interruption_with_the_same_scores(lake: Lake, monk
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        experiments.run_experiments(samples, 1, interrupt, Unfinished(lake, "folds", samples.digest))
+        experiments.run_experiments(samples, 1, interrupt, Unfinished(lake, "folds", samples.digest), chosen)
     done_before = len(list((lake.root / "unfinished").rglob("*.parquet")))
     assert done_before == 3
     again: list[str] = []
     # In this process, and without what was kept: a fold that was fitted again would show.
     here(monkeypatch)
-    whole = experiments.run_experiments(samples, 1, again.append)
-    fitted, do = [], experiments._do
-
-    def counted(samples: "PairedSamples", work: object) -> Rows:
-        fitted.append(work)
-        return do(samples, work)
-
-    monkeypatch.setattr(experiments, "_do", counted)
-    far = experiments.run_experiments(samples, 1, again.append, Unfinished(lake, "folds", samples.digest))
-    assert len(fitted) == len(again) / 2 - done_before
+    whole = experiments.run_experiments(samples, 1, again.append, experiments=chosen)
+    kept = Counting(lake, "folds", samples.digest)
+    far = experiments.run_experiments(samples, 1, again.append, kept, chosen)
+    assert kept.fitted == len(again) / 2 - done_before
     pd.testing.assert_frame_equal(far, whole, check_exact=True)
 
 
@@ -207,7 +211,7 @@ def test_an_existing_scheduler_is_used_and_a_lost_one_told(tmp_path: Path, monke
         clusters.close_clusters()
     other = tmp_path / "other"
     other.mkdir()
-    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 0.5)
-    monkeypatch.setenv(VARIABLE, str(write_profile(other, {"existing": {"address": address}})))
+    gone = {"address": address, "connect_seconds": 0.5}
+    monkeypatch.setenv(VARIABLE, str(write_profile(other, {"existing": gone})))
     with pytest.raises(ClusterError, match=f"no Dask scheduler answers at {address}"):
         list(side_by_side(noted, tmp_path, [2]))

@@ -1,5 +1,6 @@
 """Profiles: what is shipped, and what is refused in one line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_what_the_cluster_file_shows_of_other_clusters_is_right(tmp_path: Path) 
 
 def test_processes_and_threads_fit_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "workstation")
-    monkeypatch.setattr(threads, "core_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     assert thread_budget() == 2
     assert process_count(None) == 4
     assert process_count(3) == 3

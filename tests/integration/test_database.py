@@ -16,7 +16,7 @@ from dagster_postgres.utils import wait_for_connection
 from perf_assets.cli import main
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.defs.operate.dead_runs import end_dead_runs, note_launcher
-from perf_assets.infra.postgres import Address, Claim
+from perf_assets.infra.postgres import Address, LeaseClaim
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat
 from tests.installation import Installation, install, running, wait_for
@@ -94,7 +94,7 @@ def test_a_loss_half_way_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_a_claim_outlives_the_server(postgres: Server) -> None:
     address = Address.given(postgres.database())
-    first, second = Claim(address, "work"), Claim(address, "work")
+    first, second = LeaseClaim(address, "work"), LeaseClaim(address, "work")
     first.hold()
     with pytest.raises(BusyError, match="another host"):
         second.hold()

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
-from perf_assets.models.transfer.source_net import SourceSettings
+from perf_assets.models.transfer.source_net import SourceNetSettings
 
-QUICK = SourceSettings(hidden=16, members=2, steps=300)
+QUICK = SourceNetSettings(hidden=16, members=2, steps=300)
 
 
 def machine(name: str, *, rows: int = 240, seed: int = 0, slowness: float = 1.0, prefix: str = "c") -> pd.DataFrame:

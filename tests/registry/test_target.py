@@ -14,7 +14,7 @@ from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, ada
 from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.store import EXPERIMENT, open_store
 from perf_assets.registry.tables.runs import questions
-from perf_assets.registry.tables.target import answer, example_questions, usual_features
+from perf_assets.registry.tables.target import answer, example_questions
 from perf_assets.registry.target import champion_of, log_learning_curve, made_of, register_target, registered_name
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, registered, versions
 
@@ -83,12 +83,11 @@ def test_what_is_left_out_of_a_question_is_unknown(adapted: AdaptedTarget) -> No
     runs = example_questions(adapted, 4)
     bare = runs.drop(columns=["args", "uses_gpus", "load_ratio"])
     left_out = runs.assign(args=None, uses_gpus=[None, True, np.nan, True], load_ratio=np.nan)
-    usual = usual_features(adapted)
-    found = answer(bare, adapted, usual)
-    pd.testing.assert_frame_equal(found, answer(left_out, adapted, usual))
+    found = answer(bare, adapted)
+    pd.testing.assert_frame_equal(found, answer(left_out, adapted))
     assert set(found["note"]) == {"counters missing for load_ratio: taken as unknown"}
-    assert set(answer(runs, adapted, usual)["note"]) == {""}
+    assert set(answer(runs, adapted)["note"]) == {""}
     with pytest.raises(BadInputError, match="lack the column threads"):
-        answer(runs.drop(columns="threads"), adapted, usual)
+        answer(runs.drop(columns="threads"), adapted)
     with pytest.raises(BadInputError, match="must be a number above 0"):
-        answer(runs.assign(wall_seconds=[1.0, 2.0, np.nan, 1.0]), adapted, usual)
+        answer(runs.assign(wall_seconds=[1.0, 2.0, np.nan, 1.0]), adapted)

@@ -53,19 +53,19 @@ def test_every_machine_has_its_row(page: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, ["well"]),
+        ({}, ["up to date"]),
         ({"has_drifted": True, "challenger_version": 4}, ["drifted", "challenger 4 waits"]),
         ({"quarantined": {"a": "", "b": ""}, "waiting_count": 3}, ["2 quarantined", "3 waiting"]),
         ({"champion": None, "is_fresh": False}, ["no model yet", "stale"]),
         ({"last_landed_at": None, "is_fresh": False}, ["nothing measured"]),
         ({"champion": champion(1, 0.5, 0.4)}, ["beaten by baseline"]),
-        ({"champion": champion(1, None, None)}, ["well"]),
+        ({"champion": champion(1, None, None)}, ["up to date"]),
     ],
 )
 def test_states_in_words(changes: dict[str, object], words: list[str]) -> None:
     found = state_words(replace(well(), **changes))  # type: ignore[arg-type]
     assert [word for word, _ in found] == words
-    assert (Tone.GOOD in [tone for _, tone in found]) == (words == ["well"])
+    assert (Tone.GOOD in [tone for _, tone in found]) == (words == ["up to date"])
 
 
 def test_what_drifted_comes_first_and_what_is_well_last(page: str) -> None:
@@ -101,15 +101,15 @@ def test_the_summary_says_what_is_not_well() -> None:
         "on held-out runs: 2 of 3 champions. Not so: dane 31.0% against 28.0%; 1 champion could not be judged",
     ):
         assert part in text
-    assert "All is well" not in text
+    assert "All machines are up to date" not in text
 
 
 def test_the_summary_says_when_all_is_well() -> None:
     text = said(well(), well("ruby"))
-    assert "All is well." in text
+    assert "All machines are up to date." in text
     assert "simulated" not in text
     assert "contradicted" not in text
-    assert "All is well" not in said(well(), strays=("x",))
+    assert "All machines are up to date" not in said(well(), strays=("x",))
     assert "(all simulated)" in said(replace(well(), is_simulated=True))
 
 

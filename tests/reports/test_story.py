@@ -61,7 +61,7 @@ def test_bundles_damaged_on_purpose_need_nobody() -> None:
     state = replace(well("ash"), quarantined={"kripke-1-damaged-on-purpose": "profile.db is cut off"})
     page = fleet_page(fleet(state))
     assert "The demo damaged 1 bundle on purpose" in page
-    assert "All is well." in page
+    assert "All machines are up to date." in page
     refused = replace(state, quarantined={"kripke-1": "profile.db is cut off"})
     assert "1 bundle of ash is in quarantine" in fleet_page(fleet(refused))
 

@@ -11,7 +11,7 @@ from perf_assets.scheduling.fleet_jobs import FleetJobs, Freedom, Problem
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Machine
 from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE, STRATEGIES, better_loads, nodes_to_match
-from perf_assets.scheduling.traces.synthetic import synthetic_trace
+from perf_assets.scheduling.traces.trace import synthetic_trace
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perf_assets.scheduling.choices import Policy
-from perf_assets.scheduling.events import Kind, event_log, replay
+from perf_assets.scheduling.events import EventKind, event_log, replay
 from perf_assets.scheduling.kernels.jobs import Jobs
 from perf_assets.scheduling.simulate import Machine, Schedule, simulate
 from tests.scheduling.reference import Job, Option, Reference
@@ -72,8 +72,8 @@ def reference_events(jobs: list[Job]) -> list[tuple[float, int, int, int, int]]:
         assert job.start is not None
         assert job.taken is not None
         where = job.taken.machine, job.taken.nodes
-        ends = Kind.KILL if job.taken.run > job.taken.limit else Kind.END
-        events += [(job.submit, Kind.SUBMIT, job.number, -1, 0), (job.start, Kind.START, job.number, *where)]
+        ends = EventKind.KILL if job.taken.run > job.taken.limit else EventKind.END
+        events += [(job.submit, EventKind.SUBMIT, job.number, -1, 0), (job.start, EventKind.START, job.number, *where)]
         events.append((job.end, ends, job.number, *where))
     return sorted(events)
 

@@ -8,12 +8,11 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
-from perf_assets.scheduling.events import Kind, event_log, replay
+from perf_assets.scheduling.events import EventKind, event_log, replay
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Schedule, simulate_trace
 from perf_assets.scheduling.traces.swf import read_swf
-from perf_assets.scheduling.traces.synthetic import synthetic_trace
-from perf_assets.scheduling.traces.trace import Trace
+from perf_assets.scheduling.traces.trace import Trace, synthetic_trace
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
@@ -101,7 +100,7 @@ def test_the_same_trace_gives_the_same_log() -> None:
     trace = synthetic_trace(500, 32, 3)
     logs = [event_log(simulate_trace(trace, 32, Policy.CONSERVATIVE, PLANS["predicted"])) for _ in range(2)]
     assert (logs[0].time == logs[1].time).all()
-    assert (logs[0].kind == Kind.KILL).sum() == 0
+    assert (logs[0].kind == EventKind.KILL).sum() == 0
 
 
 def test_a_log_that_cannot_be_is_refused() -> None:
@@ -110,7 +109,7 @@ def test_a_log_that_cannot_be_is_refused() -> None:
     log = event_log(schedule)
     with pytest.raises(BadInputError, match="more nodes"):
         replay(log, (type(schedule.machines[0])("small", 4),))
-    log.time[log.kind == Kind.START] = -1.0
+    log.time[log.kind == EventKind.START] = -1.0
     with pytest.raises(BadInputError, match="before it was submitted"):
         replay(log, schedule.machines)
 

@@ -15,7 +15,7 @@ from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.blend import Blend
-from perf_assets.models.source.methods import Workshop
+from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.training import BLEND, TrainedSource
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
@@ -90,9 +90,9 @@ def with_runs(samples: PairedSamples, count: int) -> PairedSamples:
 
 def trained_source(samples: PairedSamples, encoder_version: str) -> TrainedSource:
     """Source models of the quickest parts, with errors as cross-validation stores them."""
-    workshop = Workshop(0, AmmOptions())
-    blend = Blend({"bilinear": workshop.fit("bilinear", samples, "machine")}, {"bilinear": 1.0}, 0.0)
-    without = workshop.fit("raw_xgboost", samples, "application")
+    factory = MethodFactory(0, AmmOptions())
+    blend = Blend({"bilinear": factory.fit("bilinear", samples, "machine")}, {"bilinear": 1.0}, 0.0)
+    without = factory.fit("raw_xgboost", samples, "application")
     errors: dict[str, dict[Unseen, float]] = {
         "with": {"application": 0.2, "machine": 0.3},
         "without": {"application": 0.5, "machine": 0.75},

@@ -18,7 +18,7 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.serving.compare.workloads import Portfolio, Sheet
+from perf_assets.serving.compare.workloads import Portfolio, WorkloadSheet
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
@@ -151,7 +151,7 @@ def test_the_truth_lies_in_the_intervals(fleet: Fleet, stocked: OpenLake, monkey
         rows = [row for row, name in enumerate(fleet.samples.apps.tolist()) if name == app]
         return [fleet.run(row, uses_gpus=uses_gpus) for row in rows]
 
-    monkeypatch.setattr("perf_assets.serving.compare.estimates.stored_runs", with_all_counters)
+    monkeypatch.setattr("perf_assets.serving.compare.portfolios.stored_runs", with_all_counters)
     apps = ["Kripke", "Laghos", "miniVite"]
     found = stocked.compare(apps, [MACHINE, "elm"], fleet.reference, with_measured=False)
     assert {str(one.configurations) for one in found} == {f"{3 * SIZES} champion", f"{3 * SIZES} prior"}
@@ -172,12 +172,12 @@ def test_programs_use_gpus_as_they_did(stocked: OpenLake) -> None:
 
 
 def test_nodes_are_whole_nodes() -> None:
-    sheet = Sheet(cores=48, gpus=4, has_network=True)
+    sheet = WorkloadSheet(cores=48, gpus=4, has_network=True)
     assert sheet.nodes(8, 1, uses_gpus=True) == 2
     assert sheet.nodes(8, 1, uses_gpus=False) == 1
     assert sheet.nodes(4, 20, uses_gpus=True) == 2, "two ranks of 20 threads fit on 48 cores"
     assert sheet.nodes(49, 1, uses_gpus=False) == 2
-    alone = Sheet(cores=2, gpus=0, has_network=False)
+    alone = WorkloadSheet(cores=2, gpus=0, has_network=False)
     assert [alone.holds(threads, nodes) for threads, nodes in ((1, 1), (1, 2), (4, 1))] == [True, False, False]
 
 

@@ -15,9 +15,8 @@ from perf_assets.core.errors import BadInputError, BusyError, UnreadableFileErro
 from perf_assets.core.manifest import Manifest
 from perf_assets.core.tables.landing import COUNTERS, RAW_TABLES, RECORD_TABLES, RUNS, TABLES
 from perf_assets.infra.locks import exclusive
-from perf_assets.storage import record as record_module
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.record import MachineRecord, Snapshot
+from perf_assets.storage.record import LIMITS, MachineRecord, RecordLimits, Snapshot
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.ingest import ingest_machine, pending
 from tests.conftest import profile_facts
@@ -38,8 +37,8 @@ def whole(lake: Lake) -> dict[str, pd.DataFrame]:
     return frames
 
 
-def ingest(lake: Lake, machine: str = "quartz") -> tuple[int, int, int]:
-    outcome = ingest_machine(lake, machine, read_counters)
+def ingest(lake: Lake, machine: str = "quartz", limits: RecordLimits = LIMITS) -> tuple[int, int, int]:
+    outcome = ingest_machine(lake, machine, read_counters, limits=limits)
     Warehouse(lake).load_machine(machine)
     return outcome.ingested_count, outcome.duplicate_count, outcome.quarantined_count
 
@@ -99,24 +98,20 @@ def read_half(directory: Path, manifest: Manifest, digest: str, name: str) -> Co
 
 
 @pytest.mark.parametrize("rows_in_memory", [1, 2, 5000])
-def test_a_bundle_that_turns_out_bad_half_way_leaves_no_rows(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, rows_in_memory: int
-) -> None:
-    monkeypatch.setattr(record_module, "_ROWS_IN_MEMORY", rows_in_memory)
-    monkeypatch.setattr(record_module, "_ROWS_IN_GROUP", rows_in_memory)
+def test_a_bundle_that_turns_out_bad_half_way_leaves_no_rows(lake: Lake, rows_in_memory: int) -> None:
+    limits = RecordLimits(rows_in_memory=rows_in_memory, rows_in_group=rows_in_memory)
     land_counters(lake, "a", profile_facts(), {"INS": 1, "CYC": 2, "L2": 3})
     land_counters(lake, "bad", profile_facts(), {"INS": 4, "CYC": 5, "L2": 6})
     land_counters(lake, "c", profile_facts(), {"INS": 7})
-    outcome = ingest_machine(lake, "quartz", read_half)
+    outcome = ingest_machine(lake, "quartz", read_half, limits=limits)
     Warehouse(lake).load_machine("quartz")
     assert (outcome.ingested_count, outcome.quarantined_count) == (2, 1)
     good = {("a", "INS"): 1, ("a", "CYC"): 2, ("a", "L2"): 3, ("c", "INS"): 7}
     assert counters(lake) == good
     assert "turned out to be bad" in (lake.quarantine / "quartz" / "bad" / "reason.json").read_text()
     assert len(Warehouse(lake).frame(f"SELECT * FROM {RUNS.name}")) == 2
-    monkeypatch.setattr(record_module, "MAX_PARTS", 0)
     land_counters(lake, "d", profile_facts(), {"INS": 8})
-    ingest_machine(lake, "quartz", read_half)
+    ingest_machine(lake, "quartz", read_half, limits=replace(limits, parts=0))
     Warehouse(lake).load_machine("quartz")
     assert counters(lake) == good | {("d", "INS"): 8}
     assert ingest(lake) == (0, 0, 0), "as it stands it was refused"
@@ -252,12 +247,11 @@ def test_a_damaged_ledger_is_one_clear_line(lake: Lake) -> None:
         pending(lake, "quartz")
 
 
-def test_parts_are_merged_and_dead_ones_removed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_module, "MAX_PARTS", 3)
+def test_parts_are_merged_and_dead_ones_removed(lake: Lake) -> None:
     for number in range(8):
         land_counters(lake, f"b{number}", profile_facts(), {"INS": number})
         land_counters(lake, "changing", profile_facts(), {"INS": 100 + number})
-        ingest(lake)
+        ingest(lake, limits=RecordLimits(parts=3))
     assert counters(lake) == {(f"b{n}", "INS"): n for n in range(8)} | {("changing", "INS"): 107}
     files = list((lake.record / COUNTERS.name / "machine=quartz").iterdir())
     assert len(files) <= 3

@@ -13,6 +13,7 @@ import pytest
 
 from perf_assets.storage import record as record_module
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.record import RecordLimits
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
@@ -25,7 +26,7 @@ POINTS = int(os.environ.get("PERF_ASSETS_KILL_POINTS", "16"))
 
 
 def ingest(root: Path) -> None:
-    ingest_machine(Lake(root), "quartz", read_counters)
+    ingest_machine(Lake(root), "quartz", read_counters, limits=RecordLimits(parts=2, bundles_per_commit=3))
     Warehouse(Lake(root)).load_machine("quartz")
 
 
@@ -58,10 +59,8 @@ def run_killed(root: Path, calls: int) -> int | None:
 
 
 @pytest.fixture
-def half_ingested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def half_ingested(tmp_path: Path) -> Path:
     """A lake with a history, to which new, changed and broken bundles have landed."""
-    monkeypatch.setattr(record_module, "MAX_PARTS", 2)
-    monkeypatch.setattr("perf_assets.workflows.ingest._BUNDLES_PER_COMMIT", 3)
     lake = Lake(tmp_path / "start")
     for number in range(4):
         land_counters(lake, f"old{number}", profile_facts(), {"INS": number})

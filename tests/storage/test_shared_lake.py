@@ -29,16 +29,16 @@ from perf_assets.infra import leases
 from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
-from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.record import MachineRecord, RecordLimits
 from perf_assets.storage.results import store
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows import ingest as ingest_module
 from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
 
 FORK = multiprocessing.get_context("fork")
 MACHINES = ("quartz", "ruby")
+FEW_PER_COMMIT = RecordLimits(bundles_per_commit=3)
 LEASE_SECONDS = 1.5
 
 
@@ -63,7 +63,6 @@ def become(host: str, folder: Path) -> None:
     leases.kernel.cache_clear()
     leases.kernel = lambda: host
     leases.LEASE_SECONDS, leases.BEAT_SECONDS, leases._POLL_SECONDS = LEASE_SECONDS, 0.2, 0.01
-    ingest_module._BUNDLES_PER_COMMIT = 3
     fcntl.flock = no_locks
 
 
@@ -105,7 +104,7 @@ def land_and_ingest(seed: int) -> Callable[[Lake], None]:
             else:
                 land_counters(lake, f"own{seed}-{number}", profile_facts(machine), {"INS": 100 * seed + number})
             if chance.random() < 0.3:
-                ingest_machine(lake, chance.choice(MACHINES), slowly)
+                ingest_machine(lake, chance.choice(MACHINES), slowly, limits=FEW_PER_COMMIT)
             if chance.random() < 0.1:
                 Warehouse(lake).load_machine(chance.choice(MACHINES))
 
@@ -114,7 +113,7 @@ def land_and_ingest(seed: int) -> Callable[[Lake], None]:
 
 def finish(lake: Lake) -> None:
     for machine in MACHINES:
-        ingest_machine(lake, machine, read_counters)
+        ingest_machine(lake, machine, read_counters, limits=FEW_PER_COMMIT)
         Warehouse(lake).load_machine(machine)
 
 
@@ -179,7 +178,7 @@ def test_a_host_that_dies_while_ingesting_is_followed_by_another(tmp_path: Path)
         return read_counters(directory, manifest, digest, name)
 
     def ingest_and_die(shared: Lake) -> None:
-        ingest_machine(shared, "quartz", die)
+        ingest_machine(shared, "quartz", die, limits=FEW_PER_COMMIT)
 
     assert ended(start("one", tmp_path, ingest_and_die)) == -signal.SIGKILL
     assert len(MachineRecord(lake.record, "quartz").ledger()) == 3, "what was committed before counts"
@@ -201,7 +200,7 @@ def test_a_stalled_host_publishes_nothing_after_it_was_followed(tmp_path: Path) 
 
     def ingest_and_stall(shared: Lake) -> None:
         with pytest.raises(BusyError, match=r"taken over by process \d+ on"):
-            ingest_machine(shared, "quartz", stall)
+            ingest_machine(shared, "quartz", stall, limits=FEW_PER_COMMIT)
 
     stalled = start("one", tmp_path, ingest_and_stall)
     assert stalled.pid is not None

@@ -39,8 +39,8 @@ def test_a_stored_model_says_the_same_of_few_rows_and_of_many(adapted: AdaptedTr
     assert not [path for path in tmp_path.iterdir() if path.suffix not in (".npz", ".json")], "no pickle"
     loaded = AdaptedTransfer.load(tmp_path)
     asked = runs(80, 5, 9.0)
-    many = loaded.predict(asked)
-    few = loaded.predict(asked.iloc[:20])
+    many = loaded.predict(asked).bounds
+    few = loaded.predict(asked.iloc[:20]).bounds
     assert np.abs(np.exp(many[0]) / asked["seconds"] - 1).mean() < 0.1
     assert np.max(np.abs(many[0][:20] - few[0])) < 1e-9
     assert (many[1] < many[0]).all()
@@ -63,10 +63,11 @@ def test_one_row_is_answered_within_a_millisecond(adapted: AdaptedTransfer) -> N
 def test_words_that_were_never_seen_and_columns_that_are_not_there_are_told(adapted: AdaptedTransfer) -> None:
     asked = runs(2, 5).drop(columns=["seconds", "bytes"])
     asked.loc[1, "solver"] = "never"
-    notes = adapted.notes(asked)
+    predicted = adapted.predict(asked)
+    notes = predicted.reasons
     assert notes[0] == "columns missing: bytes, taken as unknown"
     assert notes[1].endswith("solver 'never' was never seen: unlike all of amg, cg, gmres")
-    assert np.isfinite(adapted.predict(asked)[0]).all()
+    assert np.isfinite(predicted.log_time).all()
     with pytest.raises(BadInputError, match="none of the columns that the model of new knows: flops, bytes"):
         adapted.predict(pd.DataFrame({"other": [1.0]}))
 
@@ -79,7 +80,7 @@ def test_rows_beyond_the_shots_are_one_more_source() -> None:
     assert (found.shots, len(found.rows), len(found.held_out)) == (10, 60, 10)
     assert found.sources == ("old",)
     asked = runs(40, 6, 9.0)
-    assert np.abs(np.exp(found.predict(asked)[0]) / asked["seconds"] - 1).mean() < 0.2
+    assert np.abs(np.exp(found.predict(asked).log_time) / asked["seconds"] - 1).mean() < 0.2
 
 
 def test_a_worse_model_does_not_replace_the_champion_and_drift_is_seen(adapted: AdaptedTransfer) -> None:
@@ -154,7 +155,7 @@ def test_a_machine_that_pairs_with_nothing_is_adapted_from_tables_of_runs() -> N
     assert (found.dataset, found.sources, found.target_column) == ("dane", ("quartz",), "wall_seconds")
     assert "wall_seconds_min" not in found.columns
     asked = wide(30, 6, 9.0)
-    assert np.abs(np.exp(found.predict(asked)[0]) / asked["wall_seconds"] - 1).mean() < 0.2
+    assert np.abs(np.exp(found.predict(asked).log_time) / asked["wall_seconds"] - 1).mean() < 0.2
     with pytest.raises(BadInputError, match="no other machine has runs that dane could be adapted from: empty: no row"):
         adapt_unpaired("dane", wide(24, 2, 9.0), {"empty": others["empty"]}, load_catalogue())
     with pytest.raises(BadInputError, match="dane has 3 timed runs: land at least 4"):

@@ -29,8 +29,17 @@ _SHOWN = {
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Random draws of shots.")
+@click.option(
+    "--most-shots",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="Most runs on a machine that its model is fitted to; the others are left to judge it by.",
+)
 @json_option
-def command(chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds: int, as_json: bool) -> None:
+def command(
+    chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds: int, most_shots: int, as_json: bool
+) -> None:
     """Fit target models from the runs that landed, score them over the number of runs, and register them.
 
     Each machine gets a page in the lake's folder of reports. Needs ingested machines (perf-assets ingest). With
@@ -47,7 +56,7 @@ def command(chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds
 
     lake = Lake.default()
     machines = choose_machines(lake, chosen)
-    adapt(machines, seed, seeds)
+    adapt(machines, seed, seeds, most_shots)
     scores = stored(lake, TRANSFER_SCORES, "perf-assets adapt")
     registered = {m: versions(registered_name(m)).get(CHAMPION) for m in machines}
     if as_json:
@@ -94,8 +103,8 @@ def _adapt_datasets(datasets: tuple[str, ...], seed: int, seeds: int, *, as_json
     say(f"pages: {lake.reports}/dataset-*.html")
 
 
-def adapt(machines: list[str], seed: int, seeds: int) -> None:
+def adapt(machines: list[str], seed: int, seeds: int, most_shots: int = 200) -> None:
     """Adapt with a line for each machine."""
     from perf_assets.defs.operate.runs import adapt_machines
 
-    adapt_machines(machines, seed, seeds, say_stage)
+    adapt_machines(machines, seed, seeds, say_stage, {"most_shots": most_shots})

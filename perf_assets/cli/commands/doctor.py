@@ -27,7 +27,7 @@ _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One thing that was looked at."""
 
     check: str
@@ -53,13 +53,13 @@ def command(as_json: bool) -> None:
         sys.exit(1)
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[Diagnosis]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     is_known = (3, 11) <= sys.version_info[:2] < (3, 13)
-    yield Finding("Python", "ok" if is_known else "problem", version, "" if is_known else "use Python 3.11 or 3.12")
+    yield Diagnosis("Python", "ok" if is_known else "problem", version, "" if is_known else "use Python 3.11 or 3.12")
 
 
-def _versions() -> Iterator[Finding]:
+def _versions() -> Iterator[Diagnosis]:
     pins = dict(
         line.split("==")
         for line in (project_root() / "constraints.txt").read_text().splitlines()
@@ -78,49 +78,51 @@ def _versions() -> Iterator[Finding]:
         if installed.partition("+")[0] != pins[package]:
             other.append(f"{package} {installed} (pinned {pins[package]})")
     found = ", ".join(other) or "as pinned in constraints.txt"
-    yield Finding("versions", "warning" if other else "ok", found, "run 'make setup'" if other else "")
+    yield Diagnosis("versions", "warning" if other else "ok", found, "run 'make setup'" if other else "")
 
 
-def _profile() -> Iterator[Finding]:
+def _profile() -> Iterator[Diagnosis]:
     name = os.environ.get(VARIABLE) or NAMES[0]
     try:
         profile = current_profile()
         processes = process_count(profile.processes) if isinstance(profile, MultiprocessProfile) else 1
     except BadInputError as error:
-        yield Finding("profile", "problem", name, str(error))
+        yield Diagnosis("profile", "problem", name, str(error))
         return
     threads = f"{processes} x {thread_budget()} threads" if profile.executor != "dask" else "workers as its file says"
-    yield Finding("profile", "ok", f"{name}: {profile.executor}, {threads}")
+    yield Diagnosis("profile", "ok", f"{name}: {profile.executor}, {threads}")
 
 
-def _disk() -> Iterator[Finding]:
+def _disk() -> Iterator[Diagnosis]:
     for name, folder in (("lake", lake_root()), ("Dagster home", dagster_home())):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         if not os.access(existing, os.W_OK):
-            yield Finding(f"{name} folder", "problem", str(existing), "make it writable, or move it")
+            yield Diagnosis(f"{name} folder", "problem", str(existing), "make it writable, or move it")
             continue
         free = shutil.disk_usage(existing).free
         state = "ok" if free > _NEEDED_BYTES else "problem"
-        yield Finding(
+        yield Diagnosis(
             f"{name} disk", state, f"{free / 1e9:.1f} GB free at {existing}", "" if state == "ok" else "free space"
         )
     kind = _file_system(dagster_home())
     if kind in _NETWORK_FILE_SYSTEMS and database_of(dagster_home()) is None:
-        yield Finding("Dagster home", "problem", f"on {kind}", "SQLite breaks there: set DAGSTER_HOME to a local disk")
+        yield Diagnosis(
+            "Dagster home", "problem", f"on {kind}", "SQLite breaks there: set DAGSTER_HOME to a local disk"
+        )
     yield from _shared_lake()
 
 
-def _shared_lake() -> Iterator[Finding]:
+def _shared_lake() -> Iterator[Diagnosis]:
     """What must not be on a file system that hosts share."""
     lake, kind = Lake.default(), _file_system(lake_root())
     if kind not in _NETWORK_FILE_SYSTEMS:
         return
     if lake.warehouse.is_relative_to(lake.root):
         advice = "set PERF_ASSETS_WAREHOUSE to a file on a local disk"
-        yield Finding("warehouse", "problem", f"in a lake on {kind}", advice)
+        yield Diagnosis("warehouse", "problem", f"in a lake on {kind}", advice)
     if mlflow_tracking_uri().startswith("sqlite:"):
         advice = "SQLite breaks there: use 'perf-assets database postgresql://USER@HOST/DATABASE'"
-        yield Finding("MLflow state", "problem", f"SQLite in a lake on {kind}", advice)
+        yield Diagnosis("MLflow state", "problem", f"SQLite in a lake on {kind}", advice)
 
 
 def _file_system(folder: Path) -> str:
@@ -130,33 +132,39 @@ def _file_system(folder: Path) -> str:
     return max(holding, key=lambda part: len(part.mountpoint)).fstype if holding else "unknown"
 
 
-def _permissions() -> Iterator[Finding]:
+def _permissions() -> Iterator[Diagnosis]:
     found = open_places()
     for what, path in found:
-        yield Finding(what, "problem", f"everybody may change {path}", f"services refuse that: chmod o-w {path}")
+        yield Diagnosis(what, "problem", f"everybody may change {path}", f"services refuse that: chmod o-w {path}")
     landing = lake_root() / "landing"
     if is_anybodys(landing):
-        yield Finding("landing zone", "warning", f"everybody may change and remove all in {landing}", "chmod o-w or +t")
+        yield Diagnosis(
+            "landing zone", "warning", f"everybody may change and remove all in {landing}", "chmod o-w or +t"
+        )
     if not found:
-        yield Finding("permissions", "ok", "only owner and group may change the homes")
+        yield Diagnosis("permissions", "ok", "only owner and group may change the homes")
 
 
-def _databases() -> Iterator[Finding]:
+def _databases() -> Iterator[Diagnosis]:
     for store in stores():
         advice = "see 'perf-assets database --help'" if store.problem else ""
-        yield Finding(f"{store.what} state", "problem" if store.problem else "ok", store.problem or store.where, advice)
+        yield Diagnosis(
+            f"{store.what} state", "problem" if store.problem else "ok", store.problem or store.where, advice
+        )
 
 
-def _ports() -> Iterator[Finding]:
+def _ports() -> Iterator[Diagnosis]:
     for name, port, option in (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port")):
         try:
             free_port(port, option)
-            yield Finding(f"{name} port", "ok", f"{port} is free")
+            yield Diagnosis(f"{name} port", "ok", f"{port} is free")
         except BadInputError:
-            yield Finding(f"{name} port", "warning", f"{port} is taken", f"'perf-assets up' may run; else use {option}")
+            yield Diagnosis(
+                f"{name} port", "warning", f"{port} is taken", f"'perf-assets up' may run; else use {option}"
+            )
 
 
-def _locks() -> Iterator[Finding]:
+def _locks() -> Iterator[Diagnosis]:
     held = []
     for lock in sorted(lake_root().glob("locks/*.lock")):
         try:
@@ -168,40 +176,40 @@ def _locks() -> Iterator[Finding]:
         except BusyError:
             held.append(f"{lock.stem} by {holder(lock) or f'process {lock.read_text().strip()}'}")
     found = ", ".join(held) or "none held"
-    yield Finding("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
+    yield Diagnosis("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
 
 
-def _landing() -> Iterator[Finding]:
+def _landing() -> Iterator[Diagnosis]:
     from perf_assets.workflows.ingest import pending
 
     lake = Lake(lake_root())
     waiting = {machine: len(pending(lake, machine).bundles) for machine in lake.machines()}
     todo = {machine: count for machine, count in waiting.items() if count}
     found = ", ".join(f"{machine} {count}" for machine, count in todo.items()) or "nothing waits"
-    yield Finding("landing zone", "warning" if todo else "ok", found, "run 'perf-assets ingest'" if todo else "")
+    yield Diagnosis("landing zone", "warning" if todo else "ok", found, "run 'perf-assets ingest'" if todo else "")
     odd = [str(stray.path) for stray in strays(lake)]
     if odd:
-        yield Finding("landing zone", "warning", f"not bundles: {odd!a}", "see quarantine/_strays")
+        yield Diagnosis("landing zone", "warning", f"not bundles: {odd!a}", "see quarantine/_strays")
     abandoned = sorted(lake.landing.glob("*/.incoming-*"))
     if abandoned:
-        yield Finding("landing zone", "warning", f"{len(abandoned)} unfinished landings", f"remove {abandoned[0]} …")
+        yield Diagnosis("landing zone", "warning", f"{len(abandoned)} unfinished landings", f"remove {abandoned[0]} …")
 
 
-def _warehouse() -> Iterator[Finding]:
+def _warehouse() -> Iterator[Diagnosis]:
     from perf_assets.workflows.fleet import open_warehouse
 
     lake = Lake(lake_root())
     if not lake.root.is_dir():
         advice = "use 'perf-assets land' or 'perf-assets demo'"
-        yield Finding("lake", "warning", f"there is none at {lake.root}", advice)
+        yield Diagnosis("lake", "warning", f"there is none at {lake.root}", advice)
         return
     try:
         behind = [machine for machine in lake.machines() if open_warehouse(lake, wait_seconds=5).is_behind(machine)]
     except BadInputError as error:
-        yield Finding("warehouse", "problem", str(error), "run 'perf-assets ingest --rebuild'")
+        yield Diagnosis("warehouse", "problem", str(error), "run 'perf-assets ingest --rebuild'")
         return
     found = f"behind the record for {', '.join(behind)}" if behind else "holds the record"
-    yield Finding("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
+    yield Diagnosis("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
 _CHECKS = (_python, _versions, _profile, _disk, _permissions, _databases, _ports, _locks, _landing, _warehouse)

@@ -17,6 +17,7 @@ from perf_assets.storage.lake import Lake
 if TYPE_CHECKING:
     import pandas as pd
 
+EMBEDDINGS = ("raw", "tabnet", "nn", "ae", "vae")
 _PROTOCOLS = {"loao": "unseen application (leave one out)", "lomo": "unseen machine (leave one out)"}
 
 
@@ -31,21 +32,33 @@ command.add_command(modelx)
 
 @command.command()
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Repetitions.")
-def xamm(seeds: int) -> None:
+@click.option("--method", "methods", multiple=True, metavar="NAME", help="Only these methods are scored.")
+@click.option(
+    "--embedding", "embeddings", multiple=True, type=click.Choice(EMBEDDINGS), help="Only these embeddings are drawn."
+)
+def xamm(seeds: int, methods: tuple[str, ...], embeddings: tuple[str, ...]) -> None:
     """Run the xAMM experiments on the machines of the lake and write their page (several minutes)."""
     from perf_assets.defs.operate.runs import evaluate_xamm
 
-    evaluate_xamm(seeds, say_stage)
+    evaluate_xamm(seeds, say_stage, methods, embeddings)
     click.echo(Lake.default().reports / "xamm.html")
 
 
 @command.command()
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Random draws of shots.")
-def pairs(seeds: int) -> None:
+@click.option(
+    "--shots",
+    type=click.IntRange(0),
+    multiple=True,
+    default=(0, 5, 10, 20, 50),
+    show_default=True,
+    help="Number of runs on the target; may be repeated.",
+)
+def pairs(seeds: int, shots: tuple[int, ...]) -> None:
     """Score target models for all ordered pairs of machines of the lake; goes on where it was stopped."""
     from perf_assets.defs.operate.runs import score_pairs
 
-    score_pairs(seeds, say_stage)
+    score_pairs(seeds, shots, say_stage)
     click.echo(f"table {TRANSFER_MATRIX.name} in {Lake.default().warehouse}")
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 @click.option(
     "--method", "methods", multiple=True, metavar="NAME", help="Only these methods are tried, as in raw_amm_xgboost."
 )
+@click.option("--quick", "is_quick", is_flag=True, help="Two methods and a short training of attention: less accurate.")
 @json_option
-def command(seed: int, methods: tuple[str, ...], as_json: bool) -> None:
+def command(seed: int, methods: tuple[str, ...], is_quick: bool, as_json: bool) -> None:
     """Train the AMM encoder, describe every machine, train the source models and register them in MLflow.
 
     Needs ingested machines (perf-assets ingest). Runs the same assets as the Dagster page, where the runs show up. A
@@ -31,7 +32,7 @@ def command(seed: int, methods: tuple[str, ...], as_json: bool) -> None:
     """
     lake = Lake.default()
     start = time.monotonic()
-    train(lake, seed, methods)
+    train(lake, seed, methods, is_quick=is_quick)
     from perf_assets.registry.source import NAME
     from perf_assets.registry.versions import versions
 
@@ -43,7 +44,7 @@ def command(seed: int, methods: tuple[str, ...], as_json: bool) -> None:
             click.echo(f"models:/{row['model']}@{row['alias']}  (version {row['version']})")
 
 
-def train(lake: Lake, seed: int, methods: Sequence[str] = ()) -> None:
+def train(lake: Lake, seed: int, methods: Sequence[str] = (), *, is_quick: bool = False) -> None:
     """Train with a line for each stage."""
     from perf_assets.defs.operate.runs import train_fleet
     from perf_assets.models.source.settings import SourceSettings
@@ -56,8 +57,9 @@ def train(lake: Lake, seed: int, methods: Sequence[str] = ()) -> None:
         "without_amm": [name for name in known.without_amm if name in methods],
         "with_amm": [name for name in known.with_amm if name in methods],
     }
+    settings = SourceSettings.quick().model_dump(mode="json", exclude_defaults=True) if is_quick else {}
     choose_machines(lake, ())
-    train_fleet(seed, say_stage, {kind: names for kind, names in chosen.items() if names})
+    train_fleet(seed, say_stage, settings | {kind: names for kind, names in chosen.items() if names})
 
 
 def _every(settings: "SourceSettings") -> list[str]:

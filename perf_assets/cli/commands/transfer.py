@@ -14,7 +14,7 @@ from perf_assets.core.shots import Shots
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.models.transfer.evaluation import Evaluation
+    from perf_assets.models.transfer.evaluation import TransferEvaluation
 
 _OWN = "perf-"
 """Beginning of the names of models that the platform registers."""
@@ -132,7 +132,7 @@ def _unpaired(
     drop: tuple[str, ...],
     shots: str,
     seeds: int,
-) -> "tuple[Evaluation, list[str]]":
+) -> "tuple[TransferEvaluation, list[str]]":
     from perf_assets.core.catalogue import load_catalogue
     from perf_assets.features.tables.unpaired import transfer_table
 
@@ -169,7 +169,7 @@ def _paired(
     drop: tuple[str, ...],
     shots: str,
     seeds: int,
-) -> "tuple[Evaluation, list[str]]":
+) -> "tuple[TransferEvaluation, list[str]]":
     key, app_column, target_column, source_target_column = columns
     frames: dict[str, pd.DataFrame] = {}
     for path in (*sources, target):
@@ -200,7 +200,7 @@ def _check_half(count: int, rows: int) -> None:
         raise BadInputError(f"{count} shots are more than half of the target's {rows} rows; the others are test rows")
 
 
-def _document(found: "Evaluation", notes: list[str], paired: str | None) -> dict[str, Any]:
+def _document(found: "TransferEvaluation", notes: list[str], paired: str | None) -> dict[str, Any]:
     import numpy as np
 
     methods: dict[str, Any] = {

@@ -29,7 +29,7 @@ from perf_assets.core.pace import landing_seconds
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root, sqlite_file
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
-from perf_assets.infra.postgres import Address, Claim, is_postgres
+from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
 
 _AFTERMATH_SECONDS = 120.0
 """So long after an outage a service may still end of it: Dagster tries to connect again for a while."""
@@ -39,7 +39,7 @@ class Keeper:
     """Keeps services running, and the right to be the only `up` on their database, if they have one."""
 
     def __init__(self, database: str | None) -> None:
-        self._claim = None if database is None else Claim(Address(database), "perf-assets up")
+        self._claim = None if database is None else LeaseClaim(Address(database), "perf-assets up")
         self._lost_at: float | None = None
         self._is_away = False
 

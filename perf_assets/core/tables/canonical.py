@@ -94,5 +94,5 @@ VECTOR_FEATURES = (
     Feature("io_bytes", "io_read + io_written", "Bytes that a rank reads and writes", unit="bytes"),
     Feature("files_opened_count", "files_opened", "File descriptors that a rank opens", unit="count"),
 )
-"""Of the relative-performance vectors (Nichols et al.). Independent instructions and page-table levels are counted
-by no tool that is read here, so they are not there."""
+"""Features of the relative-performance vectors (Nichols et al.). Independent instructions and page-table levels
+are counted by no tool that is read here, so they are not there."""

@@ -81,7 +81,7 @@ VECTOR_FEATURES_TABLE = _feature_table(
     VECTOR_FEATURES,
 )
 COUNTERS_WIDE = "core_runs__counters_wide"
-"""Schema with one table a machine: a row per configuration, a column per counter of that machine."""
+"""Schema with one table per machine: a row per configuration, a column per counter of that machine."""
 
 UNMATCHED = Table(
     "core_pairs__unmatched",

@@ -45,7 +45,7 @@ class Column:
         return " OR ".join(conditions) or None
 
     def rule(self) -> str:
-        """The same in words, as a statement that holds for allowed values."""
+        """Rule in words, as a statement that holds for allowed values."""
         parts = [] if self.nullable else ["present"]
         if self.minimum is not None:
             parts.append(f"at least {self.minimum:g}")
@@ -109,13 +109,13 @@ class Derivation:
     """Rows of a machine that follow from other tables of the warehouse."""
 
     name: str
-    """Of the table, or of the schema that has a table for each machine where columns differ by machine."""
+    """Name of the table, or of the schema that has a table for each machine where columns differ by machine."""
     query: str
     """Over the warehouse, with the parameter $machine."""
     table: Table | None
     """None where columns differ by machine."""
     is_sliced: bool = False
-    """Whether the query also has the parameters $slice and $slices, and makes one of so many slices of the rows."""
+    """Whether the query also has the parameters $slice and $slices, and makes one slice of the rows."""
 
 
 MACHINE = Column("machine", Type.TEXT, "Machine id, from the manifest")

@@ -88,12 +88,12 @@ def ingest_machines(
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
-def train_fleet(seed: int, on_stage: Callable[[str], None], methods: Mapping[str, list[str]]) -> None:
+def train_fleet(seed: int, on_stage: Callable[[str], None], settings: Mapping[str, list[str] | int]) -> None:
     """Train the encoder, which describes each machine, train and register the source models.
 
-    `methods` names those to choose from, `with_amm` and `without_amm`; all where it does not.
+    `settings` are those of the step of the source models.
     """
-    sources = {"ops": {"train_source_models": {"config": {"seed": seed, **methods}}}}
+    sources = {"ops": {"train_source_models": {"config": {"seed": seed, **settings}}}}
     stages: list[_Stage] = [
         ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
         ("source models", train_source_job.name, sources, None),
@@ -101,12 +101,18 @@ def train_fleet(seed: int, on_stage: Callable[[str], None], methods: Mapping[str
     _run_stages(stages, on_stage)
 
 
-def adapt_machines(machines: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+def adapt_machines(
+    machines: Sequence[str],
+    seed: int,
+    seeds: int,
+    on_stage: Callable[[str], None],
+    settings: Mapping[str, int] | None = None,
+) -> None:
     """Adapt, score and register the target model of each machine, and write its page; one that cannot be adapted does
     not stop the others.
     """
     config = {
-        "adapt_machine": {"config": {"seed": seed, "only_if_changed": False}},
+        "adapt_machine": {"config": {"seed": seed, "only_if_changed": False, **(settings or {})}},
         "score_machine": {"config": {"seeds": seeds}},
     }
     stages: list[_Stage] = [(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines]
@@ -155,15 +161,20 @@ def make_modelx_table(
     _run_stages([("ModelX's table", make_modelx_table_job.name, config, None)], on_stage)
 
 
-def evaluate_xamm(seeds: int, on_stage: Callable[[str], None]) -> None:
-    """Run the xAMM experiments and write their page."""
-    config = {"ops": {"run_xamm_experiments": {"config": {"seeds": seeds}}}}
-    _run_stages([("xAMM experiments", evaluate_xamm_job.name, config, None)], on_stage)
+def evaluate_xamm(
+    seeds: int, on_stage: Callable[[str], None], methods: Sequence[str] = (), embeddings: Sequence[str] = ()
+) -> None:
+    """Run the xAMM experiments with these methods and embeddings, or all, and write their page."""
+    steps = {
+        "run_xamm_experiments": {"config": {"seeds": seeds, "methods": list(methods)}},
+        "draw_xamm_embeddings": {"config": {"embeddings": list(embeddings)}},
+    }
+    _run_stages([("xAMM experiments", evaluate_xamm_job.name, {"ops": steps}, None)], on_stage)
 
 
-def score_pairs(seeds: int, on_stage: Callable[[str], None]) -> None:
-    """Score all ordered pairs of machines."""
-    config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds}}}}
+def score_pairs(seeds: int, shots: Sequence[int], on_stage: Callable[[str], None]) -> None:
+    """Score all ordered pairs of machines over numbers of shots."""
+    config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds, "shots": list(shots)}}}}
     _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
 
 

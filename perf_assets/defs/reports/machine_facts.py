@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.models.target.model import AdaptedTarget
-    from perf_assets.models.transfer.counters import CounterAlignment
+    from perf_assets.models.transfer.alignment_table import CounterAlignment
     from perf_assets.reports.machine.facts import MachineFacts
 
 _BUDGET = 10
@@ -127,13 +127,13 @@ def _named(machine: str, number: int) -> str:
 def _planned(lake: LakeResource, adapted: "AdaptedTarget", budget: int) -> "pd.DataFrame":
     """Next runs on a machine, priced by the nodes that its configurations use."""
     from perf_assets.features.fleet.samples import NODES_QUERY, nodes_by_configuration
-    from perf_assets.models.target.next_runs import next_runs
+    from perf_assets.models.target.planner import next_runs
 
     return next_runs(adapted, budget, nodes_by_configuration(lake.warehouse().frame(NODES_QUERY)))
 
 
 def _aligned(lake: LakeResource, adapted: "AdaptedTarget") -> "CounterAlignment":
-    from perf_assets.models.transfer.counters import align_counters
+    from perf_assets.models.transfer.alignment_table import align_counters
     from perf_assets.workflows.adapt import reference_machine
 
     source = reference_machine(adapted)

@@ -1,6 +1,6 @@
 """Asset of the scheduling experiment: what predictions are worth to a scheduler."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ class ScheduleConfig(dg.Config):
     machine: str | None = Field(default=None, description="Machine whose runs say how jobs scale; needs a target model")
     repetitions: int | None = Field(default=None, ge=1, description="Shaken traces at full load, with the trace; 20")
     seed: int | None = Field(default=None, ge=0, description="Of which job is which problem, and of a made-up trace; 0")
+    loads: list[float] = Field(default=[], description="Loads of the machine; 0.5 to 1.5 in tenths where none is named")
     only_if_changed: bool = Field(
         default=True, description="Keep the stored result where the champion and all that is given are the same"
     )
@@ -66,7 +67,7 @@ def simulate_schedules(
     if config.only_if_changed and asked.was_made(before, version):
         context.log.info(f"kept: {asked.machine}'s champion is still version {version}, and nothing else is asked for")
         return
-    experiment, rows = _simulated(lake, asked, version, context.log.info)
+    experiment, rows = _simulated(lake, asked, version, context.log.info, config.loads)
     yield dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
@@ -78,7 +79,7 @@ def simulate_schedules(
 
 
 def _simulated(
-    lake: LakeResource, asked: Asked, version: int, say: Callable[[str], None]
+    lake: LakeResource, asked: Asked, version: int, say: Callable[[str], None], loads: Sequence[float]
 ) -> "tuple[Experiment, pd.DataFrame]":
     import pandas as pd
 
@@ -91,7 +92,7 @@ def _simulated(
     skipped = ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing"
     say(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes; skipped: {skipped}")
     kept = Unfinished(lake.lake(), TURNAROUND.name, experiment.digest)
-    rows = pd.DataFrame(experiment.rows(LOADS, asked.repetitions, say, kept)).assign(
+    rows = pd.DataFrame(experiment.rows(loads or LOADS, asked.repetitions, say, kept)).assign(
         trace=trace.name,
         trace_path=asked.trace,
         seed=asked.seed,

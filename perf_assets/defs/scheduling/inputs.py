@@ -38,8 +38,8 @@ def fleet_problems(lake: LakeResource, machines: list[str]) -> "list[Problem]":
     """Problems with their runs on machines, in the order given, that the machines' target models were not fitted to."""
     import pandas as pd
 
-    from perf_assets.features.fleet.node_scaling import SCALING_QUERY, scaling_runs
-    from perf_assets.models.target.held_out import held_out_predictions
+    from perf_assets.features.fleet.samples import SCALING_QUERY, scaling_runs
+    from perf_assets.models.target.model import held_out_predictions
     from perf_assets.registry.target import champion_of
 
     models = []
@@ -76,7 +76,7 @@ def most_scaling_machine(lake: LakeResource) -> str:
 def given_trace(path: str | None, nodes: int | None, seed: int) -> "tuple[Trace, int]":
     """The trace of a file, or a made-up one, and the nodes of the machine it is for."""
     from perf_assets.scheduling.traces.swf import read_swf
-    from perf_assets.scheduling.traces.synthetic import synthetic_trace
+    from perf_assets.scheduling.traces.trace import synthetic_trace
 
     if path is None:
         size = nodes or _SYNTHETIC_NODES
@@ -89,7 +89,7 @@ def given_trace(path: str | None, nodes: int | None, seed: int) -> "tuple[Trace,
 def _problems(runs: "pd.DataFrame", machines: list[str]) -> "list[Problem]":
     import numpy as np
 
-    from perf_assets.features.fleet.node_scaling import PROBLEM
+    from perf_assets.features.fleet.samples import PROBLEM
     from perf_assets.scheduling.fleet_jobs import Problem
 
     found = []

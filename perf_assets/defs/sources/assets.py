@@ -47,6 +47,8 @@ class SourceConfig(TrainingConfig):
     machine_models: list[str] = Field(
         default=[], description="Machine models that blends are made of, as attention; all if none is named"
     )
+    attention_steps: int = Field(default=250, ge=1, description="Training steps of each net of the attention")
+    attention_members: int = Field(default=4, ge=1, description="Nets of the attention, whose mean answers")
 
     def settings(self) -> "SourceSettings":
         """As workflows take them."""
@@ -58,7 +60,8 @@ class SourceConfig(TrainingConfig):
             "machine_models": tuple(self.machine_models),
         }
         chosen = {name: methods for name, methods in named.items() if methods}
-        return SourceSettings.model_validate({"seed": self.seed, **chosen})
+        numbers = {name: getattr(self, name) for name in ("seed", "attention_steps", "attention_members")}
+        return SourceSettings.model_validate(numbers | chosen)
 
 
 @dg.multi_asset(
@@ -223,15 +226,16 @@ def train_source_models(
     context: dg.AssetExecutionContext, config: SourceConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Choose on held-out applications and machines, fit, register, and show what the models look at."""
-    from perf_assets.models.source.explanations import behaves_like, feature_masks
+    from perf_assets.models.source.training import behaves_like, feature_masks
     from perf_assets.reports.site import data_uri
     from perf_assets.reports.xamm.source_scores import source_scores
     from perf_assets.workflows.train import train_and_register
 
     tags = lake.provenance() | run_tags(context)
-    made = train_and_register(lake.lake(), lake.fleet_runs(), config.settings(), tags, context.log.info)
+    settings = config.settings()
+    made = train_and_register(lake.lake(), lake.fleet_runs(), settings, tags, context.log.info)
     scores = data_uri(lambda target: source_scores(made.trained.scores, target))
-    data_version = digest_of(f"{made.samples.digest} {made.encoder_version} {config.seed}".encode())
+    data_version = digest_of(f"{made.samples.digest} {made.encoder_version} {settings.model_dump_json()}".encode())
     for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
         yield dg.MaterializeResult(
             asset_key=name,
@@ -252,7 +256,7 @@ def train_source_models(
         asset_key=WITH_AMM, check_name="not_worse", passed=made.is_not_worse, metadata={**errors, **plain}
     )
     explained_by = (
-        (BEHAVES_LIKE, behaves_like(made.samples, made.trained.model)),
+        (BEHAVES_LIKE, behaves_like(made.samples, made.trained.model, settings)),
         (FEATURE_MASKS, feature_masks(made.samples, made.embedded)),
     )
     for table, rows in explained_by:

@@ -26,6 +26,15 @@ class ExperimentsConfig(dg.Config):
     """How much to compute."""
 
     seeds: int = Field(default=3, ge=1, description="Repetitions; `best` is fitted with the first seed only")
+    methods: list[str] = Field(default=[], description="Methods that are scored; all where none is named")
+
+
+class PicturesConfig(dg.Config):
+    """What to draw."""
+
+    embeddings: list[str] = Field(
+        default=[], description="Kinds of embeddings (raw, tabnet, nn, ae, vae); all where none is named"
+    )
 
 
 @dg.multi_asset(specs=[_SCORES], name="run_xamm_experiments")
@@ -35,12 +44,12 @@ def run_xamm_experiments(
 ) -> dg.MaterializeResult[None]:
     """Score all methods on held-out applications and machines."""
     from perf_assets.features.fleet.samples import fleet_samples
-    from perf_assets.models.source.experiments import run_experiments
+    from perf_assets.models.source.experiments import only, run_experiments
     from perf_assets.reports.scores import markdown
 
     samples = fleet_samples(lake.fleet_tables())
     kept = Unfinished(lake.lake(), XAMM_SCORES.name, samples.digest)
-    scores = run_experiments(samples, config.seeds, context.log.info, kept)
+    scores = run_experiments(samples, config.seeds, context.log.info, kept, only(config.methods))
     scores["is_simulated"] = lake.is_simulated()
     path = store(lake.lake(), lake.warehouse(), XAMM_SCORES, scores)
     kept.finish()
@@ -58,12 +67,15 @@ def run_xamm_experiments(
 
 @dg.multi_asset(specs=[_EMBEDDINGS], name="draw_xamm_embeddings")
 @explained
-def draw_xamm_embeddings(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def draw_xamm_embeddings(
+    context: dg.AssetExecutionContext, config: PicturesConfig, lake: LakeResource
+) -> dg.MaterializeResult[None]:
     """Place all runs in two dimensions, by each kind of embedding."""
     from perf_assets.features.fleet.samples import fleet_samples
-    from perf_assets.models.source.experiments import embedding_pictures
+    from perf_assets.models.source.experiments import PICTURED, embedding_pictures
 
-    rows = embedding_pictures(fleet_samples(lake.fleet_tables()), 0, context.log.info)
+    samples = fleet_samples(lake.fleet_tables())
+    rows = embedding_pictures(samples, 0, context.log.info, config.embeddings or PICTURED)
     rows["is_simulated"] = lake.is_simulated()
     path = store(lake.lake(), lake.warehouse(), XAMM_EMBEDDINGS, rows)
     return dg.MaterializeResult(

@@ -37,6 +37,7 @@ class AdaptConfig(TrainingConfig):
     source_version: int = Field(
         default=0, ge=0, description="Version of perf-source to start from; 0 is the one in use"
     )
+    most_shots: int = Field(default=200, ge=1, description="Most runs on the machine that its model is fitted to")
 
 
 class SeedsConfig(dg.Config):
@@ -70,7 +71,7 @@ def adapt_machine(
 
     machine = context.partition_key
     try:
-        inputs = inputs_of(lake, machine, config.seed, config.source_version or None)
+        inputs = inputs_of(lake, machine, config.seed, config.source_version or None, config.most_shots)
         with adapting(lake.lake(), machine):
             kept = made_of(machine, inputs.digest) if config.only_if_changed else None
             if kept is not None:

@@ -42,7 +42,7 @@ def papers(
 
 def _card(adapted: "AdaptedTarget", formulas: Sequence[Resolved], tags: dict[str, str]) -> "CardFacts":
     from perf_assets.registry.store import code_version
-    from perf_assets.registry.tables.target_inputs import signature
+    from perf_assets.registry.tables.target import signature
     from perf_assets.registry.target import candidate_table
     from perf_assets.reports.machine.card import CardColumn, CardFacts, CardView
 

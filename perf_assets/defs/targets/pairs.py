@@ -29,10 +29,10 @@ def score_all_pairs(
     from perf_assets.models.target.matrix import matrix, pairs
 
     samples, is_simulated = fleet_samples(lake.fleet_tables()), lake.is_simulated()
-    every = pairs(samples, config.seeds)
+    every = pairs(samples, config.seeds, config.shots)
     if not every:
         raise BadInputError("no two machines share enough configurations to score: land more runs")
-    data_digest = f"{samples.digest}:{config.seeds}"
+    data_digest = f"{samples.digest}:{config.seeds}:{config.shots}"
     done = _scored(lake.lake(), data_digest)
     todo = [pair for pair in every if (pair.source, pair.target) not in done]
     for count, (pair, rows) in enumerate(matrix(samples, todo), 1):

@@ -38,14 +38,14 @@ def by_quantity(formulas: Sequence[Resolved]) -> dict[str, list[Resolved]]:
 def features_of_run(counters: Mapping[str, float], formulas: Mapping[str, Sequence[Resolved]]) -> dict[str, float]:
     """`features_from_counters` of a single run, without a table; features that cannot be made are left out."""
     instructions = _quantity_of_run(counters, formulas[_INSTRUCTIONS])
-    found = {}
+    features = {}
     for feature in XAMM_FEATURES:
         value = _quantity_of_run(counters, formulas[feature.expression.removesuffix(_SHARE)])
         if feature.expression.endswith(_SHARE):
             value = value / instructions if value is not None and instructions else None
         if value is not None:
-            found[feature.name] = value
-    return found
+            features[feature.name] = value
+    return features
 
 
 def counters_in(formulas: Sequence[Resolved]) -> list[str]:
@@ -72,14 +72,14 @@ def load_formulas(path: Path) -> list[Resolved]:
 
 def _quantity(table: pd.DataFrame, formulas: Sequence[Resolved], name: str) -> "pd.Series[float]":
     """The first formula whose counters were all measured, row by row."""
-    found = pd.Series(np.nan, table.index)
+    values = pd.Series(np.nan, table.index)
     for formula in formulas:
         if formula.quantity == name:
             total = pd.Series(0.0, table.index)
             for names, factor in formula.terms:
                 total = total + factor * _any_of(table, names)
-            found = found.fillna(total)
-    return found
+            values = values.fillna(total)
+    return values
 
 
 def _quantity_of_run(counters: Mapping[str, float], formulas: Sequence[Resolved]) -> float | None:
@@ -92,8 +92,8 @@ def _quantity_of_run(counters: Mapping[str, float], formulas: Sequence[Resolved]
 
 def _any_of(table: pd.DataFrame, names: Sequence[str]) -> "pd.Series[float]":
     """Values of a counter that tools spell differently."""
-    found = pd.Series(np.nan, table.index)
+    values = pd.Series(np.nan, table.index)
     for name in names:
         if name in table:
-            found = found.fillna(pd.to_numeric(table[name]))
-    return found
+            values = values.fillna(pd.to_numeric(table[name]))
+    return values

@@ -13,7 +13,7 @@ from perf_assets.features.standardise import signed_log
 
 AMM, KERNEL, SHEET = "amm", "kernel", "sheet"
 _LEAST_SHARE = 0.5
-"""Of the kernel runs that a model knows, a machine must have so many."""
+"""Share of the kernel runs of a model that a machine must have."""
 _KERNEL_COLUMNS = {"option": "placement", "item": "kernel", "value": "seconds_per_rep"}
 
 _TYPES = {"problem_size": "int64", "value": "float64", "bytes_per_rep": "float64", "flops_per_rep": "float64"}
@@ -56,17 +56,17 @@ class Descriptions:
         """AMMs by option and by the machine as programs see it."""
         part = self._part(AMM)
         ordered = part.assign(component=part["item"].astype(int)).sort_values("component", kind="stable")
-        found: dict[str, dict[str, Floats]] = {}
+        by_option: dict[str, dict[str, Floats]] = {}
         for (option, seen_as), group in ordered.groupby(["option", "seen_as"]):
-            found.setdefault(str(option), {})[str(seen_as)] = group["value"].to_numpy(float)
-        return found
+            by_option.setdefault(str(option), {})[str(seen_as)] = group["value"].to_numpy(float)
+        return by_option
 
     def tables(self, runs: pd.DataFrame) -> FleetTables:
         """Application runs beside what describes the machines."""
         return FleetTables(runs, self.kernels, self.sheets)
 
     def of_machines(self, machines: list[str]) -> "Descriptions":
-        """Those of some machines."""
+        """Descriptions of some machines."""
         return replace(self, rows=self.rows[self.rows["machine"].isin(machines)].reset_index(drop=True))
 
     def updated(self, newer: "Descriptions") -> "Descriptions":
@@ -102,15 +102,15 @@ def description_rows(
 
 def with_vectors(samples: PairedSamples, descriptions: Descriptions) -> PairedSamples:
     """Samples with the AMMs of their machines; refuses where one has none."""
-    found = {}
+    amms = {}
     for option, by_machine in descriptions.vectors.items():
         missing = [name for name in samples.machines if name not in by_machine]
         if missing:
             raise BadInputError(f"{missing[0]} is not described: run 'perf-assets ingest', then 'perf-assets train'")
-        found[option] = np.stack([by_machine[name] for name in samples.machines])
-    if not found:
+        amms[option] = np.stack([by_machine[name] for name in samples.machines])
+    if not amms:
         raise BadInputError("no machine is described yet: run 'perf-assets train'")
-    return replace(samples, amms=found)
+    return replace(samples, amms=amms)
 
 
 def with_described(samples: PairedSamples, descriptions: Descriptions) -> PairedSamples:
@@ -154,11 +154,11 @@ def _benchmark_of(samples: PairedSamples, own: Descriptions) -> dict[str, Floats
             "source models know: run RAJAPerf with the same kernels and sizes"
         )
     mean = samples.log_seconds[:, rows].mean(axis=0)
-    found = {}
+    by_machine = {}
     for position, name in enumerate(alone.machines):
         times = np.where(known >= 0, alone.log_seconds[position, known], np.nan)
-        found[name] = np.where(np.isnan(times), mean + np.nanmean(times - mean), times)
-    return found
+        by_machine[name] = np.where(np.isnan(times), mean + np.nanmean(times - mean), times)
+    return by_machine
 
 
 def _put(samples: PairedSamples, name: str, benchmark: Floats, own: Descriptions) -> PairedSamples:

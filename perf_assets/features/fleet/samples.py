@@ -27,7 +27,7 @@ PLACEMENTS = ("core", "share")
 """What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
 GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
 MOST_CONFIGURATIONS = 2000
-"""Of an application on a machine that are learned from; docs/scale.md says what those beyond would have brought."""
+"""Configurations of an application on a machine that are learned from; docs/scale.md says what more would bring."""
 
 RUNS_QUERY = f"""
     SELECT machine, {", ".join(CONFIGURATION)}, coalesce(gpus, 0) AS gpus, wall_seconds,
@@ -83,16 +83,19 @@ class FleetTables:
         return FleetTables(*(t[t["machine"].isin(machines)] for t in (self.runs, self.kernels, self.specs)))
 
     def with_machine(self, machine: str, present: "FleetTables") -> "FleetTables":
-        """The same with other rows of one machine, whether or not it was there."""
+        """Tables with other rows of one machine, whether or not it was there."""
         parts = ((self.runs, present.runs), (self.kernels, present.kernels), (self.specs, present.specs))
         return FleetTables(*(pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts))
 
 
-def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedSamples:
+def fleet_samples(
+    tables: FleetTables, *, with_scaling: bool = False, most_configurations: int = MOST_CONFIGURATIONS
+) -> PairedSamples:
     """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.
 
     Machines without RAJAPerf, or with little of it, are left out, with a note: nothing describes them. `with_scaling`
-    adds kernel runs with about half of the threads, for AMMs.
+    adds kernel runs with about half of the threads, for AMMs. Of an application on a machine at most
+    `most_configurations` are kept.
     """
     described = _well_described(tables.kernels)
     undescribed = sorted({*tables.runs["machine"], *tables.kernels["machine"]} - set(described))
@@ -101,7 +104,7 @@ def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedS
     machines = list(benchmark.machines)
     runs = _as_programs_see_it(tables.runs, machines)
     paired = _paired_configurations(runs)
-    configurations = _some_of_each(runs, paired)
+    configurations = _some_of_each(runs, paired, most_configurations)
     log_seconds, counters = _application_part(runs, machines, configurations)
     assert benchmark.benchmark_settings is not None
     samples = replace(
@@ -115,7 +118,7 @@ def fleet_samples(tables: FleetTables, *, with_scaling: bool = False) -> PairedS
         benchmark_only=np.asarray(np.isnan(log_seconds).all(axis=1)),
         notes=(
             *(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
-            *_left_out(len(configurations), len(paired)),
+            *_left_out(len(configurations), len(paired), most_configurations),
         ),
     )
     specs = _specifications(tables.specs, machines)
@@ -133,13 +136,13 @@ def benchmark_samples(kernels: pd.DataFrame, *, with_scaling: bool = False) -> P
     times = kernel_times(kernels, with_scaling=with_scaling)
     log_seconds, counters = _kernel_part(times, kernels)
     return PairedSamples(
-        tuple(map(str, times.columns)),
-        (*RUN_COLUMNS, *KERNEL_COLUMNS),
-        tuple(" ".join(map(str, key)) for key in times.index),
-        times.index.get_level_values("kernel").to_numpy(np.str_),
-        np.ones(len(times), bool),
-        counters,
-        log_seconds,
+        machines=tuple(map(str, times.columns)),
+        counter_names=(*RUN_COLUMNS, *KERNEL_COLUMNS),
+        configurations=tuple(" ".join(map(str, key)) for key in times.index),
+        apps=times.index.get_level_values("kernel").to_numpy(np.str_),
+        is_benchmark=np.ones(len(times), bool),
+        counters=counters,
+        log_seconds=log_seconds,
         benchmark_settings=np.array(_settings(times), np.str_),
     )
 
@@ -155,7 +158,7 @@ def _well_described(kernels: pd.DataFrame) -> list[str]:
 
 
 def uses_device(samples: PairedSamples) -> Mask:
-    """Of each machine, whether programs run on GPUs there."""
+    """Per machine, whether programs run on GPUs there."""
     return np.array([f"{machine}{HOST}" in samples.machines for machine in samples.machines])
 
 
@@ -199,14 +202,16 @@ def kernel_times(kernels: pd.DataFrame, *, with_scaling: bool = False) -> pd.Dat
 def _half_shares(complete: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """Rows of the placement `half_share`, for those that some machine ran with half of its threads."""
     measured = scaling.pivot(index=["kernel", "problem_size"], columns="machine", values="seconds_per_rep")
-    found = complete.xs("share", level="placement")
-    found = found[found.index.isin(measured.index)].copy()
-    names = list(map(str, found.columns))
+    shares = complete.xs("share", level="placement")
+    shares = shares[shares.index.isin(measured.index)].copy()
+    names = list(map(str, shares.columns))
     with_device = {physical(name) for name in names if name.endswith(HOST)}
     for name in names:
         if name not in with_device and physical(name) in measured:
-            found[name] = measured[physical(name)].reindex(found.index).fillna(found[name])
-    return pd.concat({"half_share": found}, names=["placement"]).reorder_levels(["kernel", "problem_size", "placement"])
+            shares[name] = measured[physical(name)].reindex(shares.index).fillna(shares[name])
+    return pd.concat({"half_share": shares}, names=["placement"]).reorder_levels(
+        ["kernel", "problem_size", "placement"]
+    )
 
 
 def _settings(times: pd.DataFrame) -> list[str]:
@@ -228,11 +233,11 @@ def _specifications(specs: pd.DataFrame, machines: list[str]) -> pd.DataFrame | 
     sheets = specs.set_index("machine")
     if not {physical(machine) for machine in machines} <= set(sheets.index):
         return None
-    found = sheets.loc[[physical(machine) for machine in machines]].select_dtypes("number").astype(float)
-    found.index = pd.Index(machines, name="machine")
+    numbers = sheets.loc[[physical(machine) for machine in machines]].select_dtypes("number").astype(float)
+    numbers.index = pd.Index(machines, name="machine")
     on_host = [machine for machine in machines if machine.endswith(HOST)]
-    found.loc[on_host, found.columns.str.startswith("gpu_")] = 0.0
-    return found.fillna(0.0).reset_index()
+    numbers.loc[on_host, numbers.columns.str.startswith("gpu_")] = 0.0
+    return numbers.fillna(0.0).reset_index()
 
 
 def _paired_configurations(runs: pd.DataFrame) -> pd.MultiIndex:
@@ -242,8 +247,8 @@ def _paired_configurations(runs: pd.DataFrame) -> pd.MultiIndex:
     return index
 
 
-def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex) -> pd.MultiIndex:
-    """At most `MOST_CONFIGURATIONS` of each application on each machine.
+def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex, most: int) -> pd.MultiIndex:
+    """Draw at most `most` configurations of each application on each machine.
 
     They are drawn by a digest of their names: machines that ran the same draw the same, and a machine with few runs
     keeps all of them, with what they took elsewhere.
@@ -252,11 +257,11 @@ def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex) -> pd.MultiIndex:
     drawn = np.array([crc32(configuration_name(key).encode()) for key in paired])
     rows = runs.loc[position >= 0, ["machine", "app"]].assign(position=position[position >= 0])
     place = rows.assign(drawn=drawn[rows["position"]]).groupby(["machine", "app"])["drawn"].rank("first")
-    return paired[np.unique(rows["position"][place <= MOST_CONFIGURATIONS])]
+    return paired[np.unique(rows["position"][place <= most])]
 
 
-def _left_out(kept: int, count: int) -> list[str]:
-    limit = f"at most {MOST_CONFIGURATIONS} of an application on a machine"
+def _left_out(kept: int, count: int, most: int) -> list[str]:
+    limit = f"at most {most} of an application on a machine"
     return [f"{count - kept} of {count} configurations are left out: {limit}"] if kept < count else []
 
 
@@ -274,7 +279,7 @@ def _application_part(runs: pd.DataFrame, machines: list[str], configurations: p
 
 
 def _kernel_part(times: pd.DataFrame, kernels: pd.DataFrame) -> tuple[Floats, Floats]:
-    """The same of the kernels."""
+    """Log times (machines x kernel runs) and columns of the kernels."""
     work = kernels.groupby(["kernel", "problem_size"])[["bytes_per_rep", "flops_per_rep"]].max()
     rows = times.index.to_frame(index=False)
     of_row = work.reindex(pd.MultiIndex.from_frame(rows[["kernel", "problem_size"]])).to_numpy(float)
@@ -286,3 +291,26 @@ def _kernel_part(times: pd.DataFrame, kernels: pd.DataFrame) -> tuple[Floats, Fl
     columns[:, :, start + 2] = seconds
     columns[:, :, start + 3 :] = flags
     return np.log(seconds), columns
+
+
+SCALING_QUERY = f"""
+    SELECT machine, {", ".join(CONFIGURATION)}, coalesce(nodes, 1) AS nodes
+    FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL ORDER BY ALL
+"""
+PROBLEM = ("app", "args")
+"""What is the same on any number of nodes."""
+
+
+def scaling_runs(rows: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Runs that are predicted to be fastest, one per machine, problem and number of nodes.
+
+    `rows` are of `SCALING_QUERY`, `predictions` of `held_out_predictions` for one or several machines.
+    """
+    keys = rows[list(CONFIGURATION)].itertuples(index=False, name=None)
+    named = rows.assign(configuration=[configuration_name(key) for key in keys])
+    predicted = named.merge(predictions, on=["machine", "configuration"])
+    ordered = predicted.sort_values(["machine", *PROBLEM, "nodes", "predicted_seconds", "configuration"])
+    fastest = ordered.drop_duplicates(["machine", *PROBLEM, "nodes"])
+    return fastest[["machine", *PROBLEM, "nodes", "seconds", "predicted_seconds", "upper_seconds"]].reset_index(
+        drop=True
+    )

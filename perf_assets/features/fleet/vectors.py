@@ -1,4 +1,4 @@
-"""Tables of the warehouse to samples of relative-performance vectors, one column a machine that stands in the room."""
+"""Tables of the warehouse to samples of relative-performance vectors, one column per physical machine."""
 
 from dataclasses import dataclass
 
@@ -34,10 +34,10 @@ class _Runs:
 def fleet_vectors(runs: pd.DataFrame, tables: FleetTables) -> VectorSamples:
     """Align the rows of `VECTOR_QUERY`; a machine of which only the benchmark is known has no column."""
     paired = fleet_samples(tables)
-    found = _with_names(runs[runs["machine"].isin(paired.machines)], set(paired.configurations))
-    if len(found.machines) < 2:
+    named = _with_names(runs[runs["machine"].isin(paired.machines)], set(paired.configurations))
+    if len(named.machines) < 2:
         raise BadInputError("vectors need two machines that ran the same configurations: land more runs")
-    rows, names, machines = found.rows, found.names, found.machines
+    rows, names, machines = named.rows, named.names, named.machines
     row = rows["configuration"].map({name: i for i, name in enumerate(names)}).to_numpy().astype(np.intp)
     source = rows["machine"].map({name: i for i, name in enumerate(machines)}).to_numpy().astype(np.intp)
     log_seconds = np.full((len(names), len(machines)), np.nan)
@@ -55,17 +55,17 @@ def fleet_vectors(runs: pd.DataFrame, tables: FleetTables) -> VectorSamples:
     features = rows.assign(uses_gpus=(~on_host[row]).astype(float))[list(RUN_FEATURES)].to_numpy(float)
     apps = rows.drop_duplicates("configuration").set_index("configuration").loc[names, "app"].to_numpy(np.str_)
     return VectorSamples(
-        tuple(machines),
-        RUN_FEATURES,
-        tuple(names),
-        apps,
-        log_seconds,
-        source,
-        row,
-        features,
-        ~on_gpus,
-        paired,
-        views,
+        machines=tuple(machines),
+        feature_names=RUN_FEATURES,
+        configurations=tuple(names),
+        apps=apps,
+        log_seconds=log_seconds,
+        source=source,
+        row=row,
+        features=features,
+        is_cpu=~on_gpus,
+        paired=paired,
+        views=views,
     )
 
 

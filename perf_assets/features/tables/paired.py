@@ -1,4 +1,4 @@
-"""Plain tables, one a machine, to aligned samples."""
+"""Plain tables, one per machine, to aligned samples."""
 
 import re
 from collections.abc import Mapping
@@ -37,20 +37,20 @@ def pair_tables(tables: Mapping[str, pd.DataFrame], roles: Roles) -> PairedSampl
     is_benchmark = np.isin(apps, roles.benchmark_apps)
     aligned = [table.reindex(index) for table in indexed.values()]
     samples = PairedSamples(
-        tuple(tables),
-        tuple(names),
-        tuple(" ".join(map(str, key)) for key in index),
-        apps,
-        is_benchmark,
-        np.stack([table[names].to_numpy(float) for table in aligned]),
-        np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned])),
+        machines=tuple(tables),
+        counter_names=tuple(names),
+        configurations=tuple(" ".join(map(str, key)) for key in index),
+        apps=apps,
+        is_benchmark=is_benchmark,
+        counters=np.stack([table[names].to_numpy(float) for table in aligned]),
+        log_seconds=np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned])),
     )
     _check(samples, roles)
     return replace(samples, notes=tuple(notes))
 
 
 def with_specification(samples: PairedSamples, table: pd.DataFrame, machine_column: str) -> PairedSamples:
-    """Add machine specifications: one row a machine, numeric columns, logarithms of them."""
+    """Add machine specifications: one row per machine, numeric columns, logarithms of them."""
     named = table.assign(**{machine_column: table[machine_column].astype(str)}).set_index(machine_column)
     absent = [machine for machine in samples.machines if machine not in named.index]
     if absent:

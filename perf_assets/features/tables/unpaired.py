@@ -150,7 +150,7 @@ def varies(scaler: Scaler) -> Mask:
 
 
 def standardised_logs(scaler: Scaler, logs: Floats) -> Floats:
-    """Of signed logarithms of counters, those that the shots say something about; missing ones are at the mean."""
+    """Standardise signed logarithms of counters that the shots say something about; missing ones are at the mean."""
     chosen = varies(scaler)
     values = (logs[:, chosen] - scaler.mean[chosen]) / scaler.spread[chosen]
     np.clip(values, -CLIP, CLIP, out=values)
@@ -213,10 +213,10 @@ def _numbers(column: "pd.Series[Any]") -> Floats | None:
     if is_numeric_dtype(column):
         values = column.to_numpy(float)
     else:
-        found = pd.to_numeric(column, errors="coerce")
-        if not column.notna().any() or found.notna().sum() < _MOSTLY_NUMBERS * column.notna().sum():
+        numbers = pd.to_numeric(column, errors="coerce")
+        if not column.notna().any() or numbers.notna().sum() < _MOSTLY_NUMBERS * column.notna().sum():
             return None
-        values = found.to_numpy(float)
+        values = numbers.to_numpy(float)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -234,8 +234,8 @@ def _indicator(column: "pd.Series[Any]", level: str) -> Floats:
 
 def _quantities(catalogue: Catalogue, names: Sequence[str]) -> dict[str, str]:
     """Counter by quantity, where one counter alone stands for it."""
-    found: dict[str, str] = {}
+    quantities: dict[str, str] = {}
     for resolved in catalogue.resolve(names, None):
         if len(resolved.counters) == 1:
-            found.setdefault(resolved.quantity, resolved.counters[0])
-    return found
+            quantities.setdefault(resolved.quantity, resolved.counters[0])
+    return quantities

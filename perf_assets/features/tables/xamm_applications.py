@@ -24,14 +24,14 @@ class ApplicationTable:
     """Rows x features and their targets."""
 
     name: str
-    """Of the file, for messages."""
+    """Name of the file, for messages."""
     feature_names: tuple[str, ...]
     features: Floats
     """NaN where a value is missing."""
     log_relative_time: Floats
     """NaN throughout where the table does not say."""
     labels: dict[str, NDArray[np.str_]]
-    """Those of source_machine, target_machine and app that the table has."""
+    """Columns source_machine, target_machine and app, as far as the table has them."""
     is_simulated: bool
     notes: tuple[str, ...]
 
@@ -79,13 +79,15 @@ def application_table(
             raise BadInputError(f"{name} {problem} {listed(names)}")
     ignored = [column for column in others if column not in features]
     return ApplicationTable(
-        name,
-        tuple(features),
-        table[features].to_numpy(float),
-        np.log(target.to_numpy(float)),
-        {label: _texts(table, label, name) for label in (SOURCE, TARGET, APP) if label in table},
-        says_simulated(table),
-        (f"{name}: {len(ignored)} columns are no features and are left out: {listed(ignored)}",) if ignored else (),
+        name=name,
+        feature_names=tuple(features),
+        features=table[features].to_numpy(float),
+        log_relative_time=np.log(target.to_numpy(float)),
+        labels={label: _texts(table, label, name) for label in (SOURCE, TARGET, APP) if label in table},
+        is_simulated=says_simulated(table),
+        notes=(f"{name}: {len(ignored)} columns are no features and are left out: {listed(ignored)}",)
+        if ignored
+        else (),
     )
 
 

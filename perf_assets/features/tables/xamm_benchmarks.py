@@ -25,11 +25,11 @@ class BenchmarkTable:
     """Times of a benchmark suite: rows x kernels."""
 
     machines: NDArray[np.str_]
-    """Of each row; rows of one machine follow each other."""
+    """Machine of each row; rows of one machine follow each other."""
     settings: NDArray[np.str_]
-    """Of each row; a machine has a setting once."""
+    """Setting of each row; a machine has a setting once."""
     kernels: tuple[str, ...]
-    """Those that ran on all machines."""
+    """Kernels that ran on all machines."""
     times: Floats
     """Above 0, of whatever unit; NaN where a kernel was not run in a setting."""
     is_simulated: bool
@@ -37,7 +37,7 @@ class BenchmarkTable:
 
     @property
     def machine_names(self) -> list[str]:
-        """In the order of the tables."""
+        """Machines in the order of the tables."""
         return list(dict.fromkeys(self.machines.tolist()))
 
 
@@ -58,17 +58,17 @@ def benchmark_table(tables: Mapping[str, pd.DataFrame]) -> BenchmarkTable:
         notes.append(f"{len(rows) - len(merged)} benchmark rows repeat a setting; the median of each setting is used")
     index = merged.index
     return BenchmarkTable(
-        index.get_level_values(MACHINE).to_numpy(np.str_),
-        index.get_level_values("setting").to_numpy(np.str_),
-        kernels,
-        merged.to_numpy(float),
-        any(says_simulated(part) for part in parts),
-        tuple(notes),
+        machines=index.get_level_values(MACHINE).to_numpy(np.str_),
+        settings=index.get_level_values("setting").to_numpy(np.str_),
+        kernels=kernels,
+        times=merged.to_numpy(float),
+        is_simulated=any(says_simulated(part) for part in parts),
+        notes=tuple(notes),
     )
 
 
 def suite_tables(timings: Mapping[str, Sequence[KernelTiming]]) -> dict[str, pd.DataFrame]:
-    """The same tables from RAJAPerf runs, one a machine: median of repeated runs.
+    """Benchmark tables from RAJAPerf runs, one per machine: median of repeated runs.
 
     Actual problem sizes differ a little by kernel, so a setting has the rank of the size among those of its kernel;
     the most threads that a machine ran with are `all` of them, whatever their number.
@@ -125,7 +125,7 @@ def _is_label(table: pd.DataFrame, name: str) -> bool:
 
 
 def _kernels(tables: Mapping[object, pd.DataFrame]) -> tuple[tuple[str, ...], list[str]]:
-    found = {
+    columns = {
         str(machine): [
             str(name)
             for name in table.columns
@@ -133,18 +133,18 @@ def _kernels(tables: Mapping[object, pd.DataFrame]) -> tuple[tuple[str, ...], li
         ]
         for machine, table in tables.items()
     }
-    for machine, names in found.items():
+    for machine, names in columns.items():
         if not names:
             raise BadInputError(
                 f"{machine}: no column with kernel times; there are {listed(list(map(str, tables[machine])))}"
             )
-    everywhere = set.intersection(*map(set, found.values()))
+    everywhere = set.intersection(*map(set, columns.values()))
     if not everywhere:
         raise BadInputError(
-            f"{listed(list(found))} have no kernel in common: are these machines? Each table or sub-folder is one"
+            f"{listed(list(columns))} have no kernel in common: are these machines? Each table or sub-folder is one"
         )
-    shared = tuple(name for name in next(iter(found.values())) if name in everywhere)
-    others = len(set.union(*map(set, found.values())) - everywhere)
+    shared = tuple(name for name in next(iter(columns.values())) if name in everywhere)
+    others = len(set.union(*map(set, columns.values())) - everywhere)
     return shared, [f"{others} kernels are not on all machines and are left out"] if others else []
 
 

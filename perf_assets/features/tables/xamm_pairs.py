@@ -15,13 +15,13 @@ class AmmSide:
     """AMMs that the source or the target of a row may have."""
 
     field: str
-    """Of the configuration, for messages."""
+    """Field of the configuration, for messages."""
     column: str
-    """Of the application tables that names the machine of each row."""
+    """Column of the application tables that names the machine of each row."""
     file: str
     encoder_version: str
     vectors: Mapping[str, Sequence[float]]
-    """By machine."""
+    """AMM of each machine."""
     machine: str | None
     """The only one that is meant, where the configuration names it."""
 

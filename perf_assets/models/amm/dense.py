@@ -14,7 +14,7 @@ from perf_assets.models.common.threads import keep_torch_in_budget
 _BATCH = 256
 
 
-class _Net(ABC):
+class _DenseNet(ABC):
     """Training, storing and applying; what the net is and what it loses is up to the kind."""
 
     kind = ""
@@ -96,7 +96,7 @@ class _Net(ABC):
         """What training makes small."""
 
 
-class HiddenLayer(_Net):
+class HiddenLayer(_DenseNet):
     """Last hidden layer of a network that predicts the targets."""
 
     kind = "nn"
@@ -108,7 +108,7 @@ class HiddenLayer(_Net):
         return nn.functional.mse_loss(net["decoder"](net["encoder"](inputs)), targets)
 
 
-class AutoEncoder(_Net):
+class AutoEncoder(_DenseNet):
     """Bottleneck of a network that reproduces its input; targets are not looked at."""
 
     kind = "ae"
@@ -117,7 +117,7 @@ class AutoEncoder(_Net):
         return nn.functional.mse_loss(net["decoder"](net["encoder"](inputs)), inputs)
 
 
-class VariationalAutoEncoder(_Net):
+class VariationalAutoEncoder(_DenseNet):
     """Mean of the latent distribution; targets are not looked at."""
 
     kind = "vae"

@@ -47,7 +47,7 @@ class RawEmbedding:
         return self
 
     def transform(self, features: Floats) -> Floats:
-        """As they are."""
+        """Features, unchanged."""
         return features
 
     def feature_importance(self) -> Floats | None:

@@ -5,7 +5,7 @@ of a machine which comes later, is the combination of the encoder's outputs for 
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -16,13 +16,13 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.standardise import Scaler
-from perf_assets.models.amm.benchmark_rows import SuiteLayout, benchmark_results, log_times
 from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
 from perf_assets.models.common import archive
 
 Weighting = Literal["mean", "l2", "variance", "spread"]
 Normalisation = Literal["own_max", "fleet_max", "none"]
 _LEAK = 0.01
+_WEIGHTS = "embedding."
 _LEAST_SETTINGS = 3
 """Two to learn from, one to stop by."""
 
@@ -95,6 +95,76 @@ def machine_models(
     return vectors
 
 
+_LEAST_SHARE = 0.5
+_NANOSECONDS = 1e9
+"""Unit of times: in seconds the logarithm of 1 + time would be the time itself, and short kernels all alike."""
+
+
+@dataclass(frozen=True)
+class SuiteLayout:
+    """Results of a suite of kernels as a grid: a row for each setting, a column for each kernel."""
+
+    configurations: tuple[str, ...]
+    """Kernel runs that are in the grid."""
+    settings: tuple[str, ...]
+    """Row of each kernel run."""
+    kernels: tuple[str, ...]
+    """Column of each kernel run."""
+
+    @classmethod
+    def of(cls, samples: PairedSamples) -> "SuiteLayout | None":
+        """The grid of a suite; None where the benchmark is none."""
+        if samples.benchmark_settings is None:
+            return None
+        keep = samples.is_benchmark
+        return cls(
+            tuple(np.array(samples.configurations)[keep].tolist()),
+            tuple(samples.benchmark_settings[keep].tolist()),
+            tuple(samples.apps[keep].tolist()),
+        )
+
+    @classmethod
+    def restore(cls, description: Mapping[str, Sequence[str]]) -> "SuiteLayout":
+        """Restore what `dataclasses.asdict` gave, read from JSON."""
+        return cls(**{name: tuple(values) for name, values in description.items()})
+
+    def log_times(self, samples: PairedSamples) -> Floats:
+        """Machines x settings x kernels, NaN where a kernel was not run in a setting."""
+        position = {name: row for row, name in enumerate(samples.configurations)}
+        known = [index for index, name in enumerate(self.configurations) if name in position]
+        if len(known) < _LEAST_SHARE * len(self.configurations):
+            raise BadInputError(
+                f"{', '.join(samples.machines)}: only {len(known)} of the {len(self.configurations)} kernel runs that "
+                "the AMM encoder knows are there: run RAJAPerf with the same kernels and sizes"
+            )
+        _, rows = np.unique(self.settings, return_inverse=True)
+        _, columns = np.unique(self.kernels, return_inverse=True)
+        times = np.full((len(samples.machines), rows.max() + 1, columns.max() + 1), np.nan)
+        found = samples.log_seconds[:, [position[self.configurations[index]] for index in known]]
+        times[:, rows[known], columns[known]] = found
+        return times
+
+
+def benchmark_results(samples: PairedSamples, layout: SuiteLayout | None) -> Floats:
+    """Machines x benchmark rows x columns.
+
+    Where the benchmark is a suite, a row is one setting of it and has the times of all its kernels; otherwise a row
+    is one configuration with its counters and its time.
+    """
+    if layout is not None:
+        return _NANOSECONDS * np.exp(layout.log_times(samples))
+    rows = samples.benchmark_rows()
+    return np.concatenate([samples.counters[:, rows], samples.log_seconds[:, rows, None]], axis=2)
+
+
+def log_times(samples: PairedSamples, layout: SuiteLayout | None) -> Floats:
+    """Machines x benchmark rows x log times; a kernel that was not run in a setting is as the others are there."""
+    if layout is None:
+        return samples.log_seconds[:, samples.benchmark_rows(), None]
+    times = layout.log_times(samples)
+    return np.where(np.isnan(times), np.nanmean(times, axis=2, keepdims=True), times)
+
+
 @dataclass(frozen=True)
 class AmmEncoder:
     """A frozen encoder of benchmark rows and the options its vectors are combined with."""
@@ -107,9 +177,9 @@ class AmmEncoder:
     reference: str
     """Machine that the encoder's target is relative to."""
     machines: tuple[str, ...]
-    """That it was trained on."""
+    """Machines that it was trained on."""
     layout: SuiteLayout | None
-    """Where the benchmark is a suite: which of its results an AMM is made of."""
+    """Results of a suite that an AMM is made of; None where the benchmark is no suite."""
     largest: Mapping[Weighting, float] = field(default_factory=dict)
     """Largest adjusted component over the training machines, by weighting: `fleet_max` of every option."""
 
@@ -125,18 +195,18 @@ class AmmEncoder:
         """Machines x width, for all machines whose benchmark is there, seen in training or not."""
         rows = benchmark_results(samples, self.layout)
         embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
-        found = machine_models(embedded, self.options, self.fleet_max)
-        return np.stack([found[name] for name in samples.machines])
+        vectors = machine_models(embedded, self.options, self.fleet_max)
+        return np.stack([vectors[name] for name in samples.machines])
 
     def every_option(self, samples: PairedSamples) -> dict[str, Floats]:
         """Machines x width by option of Algorithm 1, of machines seen in training or not."""
         rows = benchmark_results(samples, self.layout)
         embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
-        found = {}
+        by_option = {}
         for options in ALL_OPTIONS:
             vectors = machine_models(embedded, options, self.largest[options.weighting])
-            found[options.name] = np.stack([vectors[name] for name in samples.machines])
-        return found
+            by_option[options.name] = np.stack([vectors[name] for name in samples.machines])
+        return by_option
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
@@ -149,24 +219,22 @@ class AmmEncoder:
             "layout": None if self.layout is None else asdict(self.layout),
             "largest": dict(self.largest),
         }
-        weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
         archive.save(path, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "AmmEncoder":
-        """A saved one."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(path)
-        start = "embedding."
-        weights = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
         return cls(
-            Scaler.from_arrays(arrays),
-            restore_embedding(description["embedding"], weights),
-            AmmOptions(**description["options"]),
-            float(description["fleet_max"]),
-            description["reference"],
-            tuple(description["machines"]),
-            SuiteLayout.restore(description["layout"]) if description["layout"] else None,
-            description["largest"],
+            scaler=Scaler.from_arrays(arrays),
+            embedding=restore_embedding(description["embedding"], archive.part(_WEIGHTS, arrays)),
+            options=AmmOptions(**description["options"]),
+            fleet_max=float(description["fleet_max"]),
+            reference=description["reference"],
+            machines=tuple(description["machines"]),
+            layout=SuiteLayout.restore(description["layout"]) if description["layout"] else None,
+            largest=description["largest"],
         )
 
     def _embed(self, rows: Floats) -> Floats:
@@ -178,7 +246,6 @@ def fit_encoder(
     options: AmmOptions | None = None,
     *,
     embedding: str = "tabnet",
-    reference: str | None = None,
     seed: int = 0,
 ) -> AmmEncoder:
     """Train on the benchmark rows of the known machines; target: log(time / time on the reference machine).
@@ -190,7 +257,7 @@ def fit_encoder(
     if not samples.is_benchmark.any():
         raise BadInputError("an AMM needs benchmark rows: name the benchmark applications")
     machines = samples.encoder_machines
-    reference = reference or samples.machines[[*samples.training_machines, *machines][0]]
+    reference = samples.machines[[*samples.training_machines, *machines][0]]
     layout = SuiteLayout.of(samples)
     rows = benchmark_results(samples, layout)
     times = log_times(samples, layout)
@@ -203,10 +270,18 @@ def fit_encoder(
         )
     scaler = Scaler.fit(inputs)
     fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
-    encoder = AmmEncoder(scaler, fitted, options, 0.0, reference, tuple(samples.machines[m] for m in machines), layout)
+    encoder = AmmEncoder(
+        scaler=scaler,
+        embedding=fitted,
+        options=options,
+        fleet_max=0.0,
+        reference=reference,
+        machines=tuple(samples.machines[m] for m in machines),
+        layout=layout,
+    )
     embedded = [encoder._embed(rows[m]) for m in machines]
     largest: dict[Weighting, float] = {
-        weighting: float(np.max([adjust(combine(found, weighting)) for found in embedded]))
+        weighting: float(np.max([adjust(combine(embedded_rows, weighting)) for embedded_rows in embedded]))
         for weighting in get_args(Weighting)
     }
     return replace(encoder, fleet_max=largest[options.weighting], largest=largest)

@@ -27,7 +27,7 @@ class RelativeAmm:
 
     @classmethod
     def fit(cls, samples: PairedSamples, width: int = 5) -> "RelativeAmm":
-        """From what can be seen of the known machines."""
+        """Fit to what can be seen of the known machines."""
         machines = samples.encoder_machines
         ratios = samples.benchmark_log_ratios(samples.benchmark_rows(ROWS_PER_BENCHMARK))[np.ix_(machines, machines)]
         pairs = ratios[~np.eye(len(machines), dtype=bool)]
@@ -60,10 +60,10 @@ class RelativeAmm:
         return np.asarray(self.ratios(samples).mean(axis=2))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """To be saved."""
+        """Arrays to store, by name."""
         return {"amm_components": self.components, "amm_scale": np.array(self.scale)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> "RelativeAmm":
-        """From what was saved."""
+        """Restore what `arrays` gave."""
         return cls(arrays["amm_components"], float(arrays["amm_scale"]))

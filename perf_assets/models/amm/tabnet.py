@@ -13,6 +13,7 @@ from pytorch_tabnet.tab_network import TabNet
 from torch import Tensor, nn
 
 from perf_assets.features.samples import Floats
+from perf_assets.models.common import archive
 from perf_assets.models.common.threads import keep_torch_in_budget
 
 _HELD_OUT = 0.15
@@ -106,7 +107,7 @@ class TabNetEmbedding:
         """Build the network again and load its weights."""
         self._importance = arrays["importance"]
         self._net = self._build(_LARGEST_BATCH)
-        weights = {n.removeprefix("net."): torch.tensor(a) for n, a in arrays.items() if n.startswith("net.")}
+        weights = {name: torch.tensor(array) for name, array in archive.part("net.", arrays).items()}
         self._net.load_state_dict(weights)
         self._net.eval()
         return self

@@ -1,4 +1,4 @@
-"""Fitted models as files without pickle: arrays and one JSON description in an .npz archive."""
+"""Fitted models as files without pickle: arrays with a JSON description in an .npz archive, or a description alone."""
 
 import json
 import os
@@ -33,3 +33,28 @@ def load(path: Path) -> tuple[dict[str, Any], Arrays]:
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise UnreadableFileError(f"{path} is no saved model ({error})") from None
     return description, arrays
+
+
+def save_description(path: Path, description: Mapping[str, Any]) -> None:
+    """Write JSON; the folder is made where it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(description))
+
+
+def load_description(path: Path) -> dict[str, Any]:
+    """Read JSON that `save_description` wrote."""
+    try:
+        description: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(f"{path.parent} is no saved model ({error})") from None
+    return description
+
+
+def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Arrays of a part, named so that they can stand beside those of others."""
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def part(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Arrays that `prefixed` named, by their own names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -28,14 +28,19 @@ class Interval:
 
 
 def cross_conformal(held_out: Floats, target: Floats, severity: float, level: float = 0.9) -> Interval:
-    """From predictions of the shots by fits that did not see them; `severity` is the rescaled one.
+    """Interval from predictions of the shots by fits that did not see them; `severity` is the rescaled one.
 
     With too few shots for the quantile, the largest error is stretched as exponentially distributed errors ask for.
     """
-    errors = np.sort(np.abs(target - held_out))
+    errors = np.abs(target - held_out)
     count = len(errors)
-    position = int(np.ceil(level * (count + 1)))
-    width = float(errors[min(position, count) - 1])
-    if position > count:
+    width = conformal_quantile(errors, level)
+    if np.ceil(level * (count + 1)) > count:
         width *= float(np.log(1 - level) / np.log(1 / (count + 1)))
     return Interval(width * (1 + _SEVERITY_WIDENING * severity), level)
+
+
+def conformal_quantile(errors: Floats, level: float) -> float:
+    """Quantile for conformal intervals: of n errors the ceil(level (n + 1))-th; infinite where there is none."""
+    position = int(np.ceil(level * (len(errors) + 1)))
+    return float(np.sort(errors)[min(position, len(errors)) - 1]) if len(errors) else float("inf")

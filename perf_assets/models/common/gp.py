@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from perf_assets.features.samples import Floats
 
 _LENGTHS = (0.3, 0.6, 1.0, 2.0, 4.0)
-"""In units of the root mean squared distance of two rows."""
+"""Length scales, in units of the root mean squared distance of two rows."""
 _LINEAR_SHARES = (0.0, 0.3, 0.7, 0.95, 1.0)
 _NOISES = np.logspace(-4, 1, 16)
 """Variance of the noise relative to that of the function."""
 _MANY = 250
-"""Rows above which hyperparameters are chosen on so many of them."""
+"""Rows that hyperparameters are chosen on where there are more."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SmallGp:
     coefficients: Floats
     centre: float
     length: float
-    """Of the squared exponential, in the units of the features."""
+    """Length scale of the squared exponential, in the units of the features."""
     linear_share: float
     variance: float
     noise: float
@@ -41,9 +41,9 @@ class SmallGp:
     """Leave-one-out predictions of the training rows, at the same hyperparameters."""
 
     @classmethod
-    def fit(cls, inputs: Floats, target: Floats, *, centre: float | None = None) -> "SmallGp":
-        """From rows x features; the mean far from all rows is `centre`, by default the rows' mean."""
-        middle = float(target.mean()) if centre is None else centre
+    def fit(cls, inputs: Floats, target: Floats) -> "SmallGp":
+        """Fit to rows x features; the mean far from all rows is that of the rows."""
+        middle = float(target.mean())
         chosen = slice(None) if len(target) <= _MANY else np.random.default_rng(0).permutation(len(target))[:_MANY]
         few, wanted = inputs[chosen], target[chosen] - middle
         unit = _typical_distance(few)
@@ -53,13 +53,23 @@ class SmallGp:
                 for share in _LINEAR_SHARES
                 for length in (_LENGTHS if share < 1 else (1.0,))
             ),
-            key=lambda found: found[0],
+            key=lambda tried: tried[0],
         )
         evidence, noise, variance, length, share = best
         inverse = np.linalg.inv(_kernel(inputs, inputs, length, share) + noise * np.eye(len(target)))
         coefficients = inverse @ (target - middle)
         held_out = target - coefficients / np.diag(inverse)
-        return cls(inputs, coefficients, middle, length, share, variance, noise, evidence, held_out)
+        return cls(
+            inputs=inputs,
+            coefficients=coefficients,
+            centre=middle,
+            length=length,
+            linear_share=share,
+            variance=variance,
+            noise=noise,
+            evidence=evidence,
+            held_out=held_out,
+        )
 
     def predict(self, inputs: Floats) -> Floats:
         """Mean at rows x features."""

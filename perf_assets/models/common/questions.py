@@ -26,31 +26,31 @@ class Questions:
     """Logarithm of the time on the source."""
 
     def where(self, chosen: Mask) -> "Questions":
-        """Some of them."""
+        """Questions that are chosen."""
 
         def some(texts: Sequence[str]) -> list[str]:
             return [text for text, is_chosen in zip(texts, chosen, strict=True) if is_chosen]
 
         return Questions(
-            some(self.sources),
-            some(self.targets),
-            some(self.apps),
-            some(self.configurations),
-            self.counters[chosen],
-            self.log_seconds[chosen],
+            sources=some(self.sources),
+            targets=some(self.targets),
+            apps=some(self.apps),
+            configurations=some(self.configurations),
+            counters=self.counters[chosen],
+            log_seconds=self.log_seconds[chosen],
         )
 
     def blocks(self, size: int) -> Iterator["Questions"]:
-        """All of them, at most so many at a time."""
+        """Iterate over all questions in blocks of at most `size`."""
         for start in range(0, len(self.sources), size):
             part = slice(start, start + size)
             yield Questions(
-                self.sources[part],
-                self.targets[part],
-                self.apps[part],
-                self.configurations[part],
-                self.counters[part],
-                self.log_seconds[part],
+                sources=self.sources[part],
+                targets=self.targets[part],
+                apps=self.apps[part],
+                configurations=self.configurations[part],
+                counters=self.counters[part],
+                log_seconds=self.log_seconds[part],
             )
 
 
@@ -87,7 +87,7 @@ def with_questions(known: PairedSamples, questions: Questions) -> tuple[PairedSa
 
 
 def only_benchmark(samples: PairedSamples) -> PairedSamples:
-    """The same without application runs."""
+    """Samples without application runs."""
     keep = samples.is_benchmark
     settings = samples.benchmark_settings
     return replace(
@@ -115,7 +115,7 @@ def save_samples(path: Path, samples: PairedSamples) -> None:
         "benchmark_settings": samples.benchmark_settings,
         "benchmark_only": samples.benchmark_only,
     }
-    optional |= {f"{_AMM}{option}": vectors for option, vectors in (samples.amms or {}).items()}
+    optional |= archive.prefixed(_AMM, samples.amms or {})
     description = {
         "machines": samples.machines,
         "counter_names": samples.counter_names,
@@ -126,22 +126,22 @@ def save_samples(path: Path, samples: PairedSamples) -> None:
 
 
 def load_samples(path: Path) -> PairedSamples:
-    """Saved ones."""
+    """Read what `save` wrote."""
     description, arrays = archive.load(path)
     machines, counter_names, configurations = (
         tuple(map(str, description[name])) for name in ("machines", "counter_names", "configurations")
     )
     return PairedSamples(
-        machines,
-        counter_names,
-        configurations,
-        arrays["apps"],
-        arrays["is_benchmark"],
-        arrays["counters"],
-        arrays["log_seconds"],
-        arrays.get("specification"),
-        arrays.get("benchmark_settings"),
-        arrays.get("benchmark_only"),
+        machines=machines,
+        counter_names=counter_names,
+        configurations=configurations,
+        apps=arrays["apps"],
+        is_benchmark=arrays["is_benchmark"],
+        counters=arrays["counters"],
+        log_seconds=arrays["log_seconds"],
+        specification=arrays.get("specification"),
+        benchmark_settings=arrays.get("benchmark_settings"),
+        benchmark_only=arrays.get("benchmark_only"),
         specification_names=tuple(description.get("specification_names", ())),
-        amms={name.removeprefix(_AMM): a for name, a in arrays.items() if name.startswith(_AMM)} or None,
+        amms=archive.part(_AMM, arrays) or None,
     )

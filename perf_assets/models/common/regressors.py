@@ -12,7 +12,7 @@ from perf_assets.models.common.trees import TreeEnsemble
 
 DOWNSTREAM = ("xgboost", "random_forest", "bagging", "adaboost")
 MOST_EXAMPLES = 16_000
-"""That trees are fitted on."""
+"""Examples that trees are fitted on."""
 _BOOSTED_FILE = "xgboost.ubj"
 _ENSEMBLE_FILE = "trees.npz"
 
@@ -24,7 +24,7 @@ class Regressor(Protocol):
         """Learn from rows x features."""
 
     def predict(self, features: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
@@ -77,7 +77,7 @@ def make_regressor(name: str, seed: int) -> Regressor:
 
 
 def load_regressor(folder: Path) -> Regressor:
-    """A saved one."""
+    """Load a regressor of any kind."""
     if (folder / _ENSEMBLE_FILE).is_file():
         return _Ensemble(None, TreeEnsemble.load(folder / _ENSEMBLE_FILE))
     if not (folder / _BOOSTED_FILE).is_file():

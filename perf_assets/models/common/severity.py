@@ -54,7 +54,7 @@ def severity(
         raise BadInputError("severity needs a counter that varies, in the source and in the target")
     count_kept = _direction_count(theirs, source_target, bins)
     theirs_whole = _directions(theirs, source_target, bins, count_kept)
-    found = _distance(theirs_whole, _directions(ours, target, bins, count_kept))
+    measured_distance = _distance(theirs_whole, _directions(ours, target, bins, count_kept))
     floors, ceilings = [], []
     for _ in range(_REPEATS):
         order = generator.permutation(len(source_target))
@@ -69,8 +69,15 @@ def severity(
         shuffled = _directions(ours, generator.permutation(target), bins, count_kept)
         ceilings.append(_distance(theirs_whole, shuffled))
     floor, ceiling = float(np.mean(floors)), float(np.mean(ceilings))
-    rescaled = float(np.clip((found - floor) / max(ceiling - floor, 1e-9), 0, 1))
-    return Severity(found, floor, ceiling, max(rescaled, _apart(source_target, target)), len(target), "directions")
+    rescaled = float(np.clip((measured_distance - floor) / max(ceiling - floor, 1e-9), 0, 1))
+    return Severity(
+        severity=measured_distance,
+        floor=floor,
+        ceiling=ceiling,
+        rescaled=max(rescaled, _apart(source_target, target)),
+        rows_count=len(target),
+        measure="directions",
+    )
 
 
 def transfer_severity(task: "TransferTask", shots: Indices) -> Severity | None:
@@ -79,13 +86,13 @@ def transfer_severity(task: "TransferTask", shots: Indices) -> Severity | None:
     if task.groups:
         errors = [one.error for group in task.groups for one in group.functions]
         return _of_functions(task.expected[shots].mean(axis=1), target, float(np.mean(errors)))
-    found = []
+    severities = []
     for source in task.sources:
         try:
-            found.append(severity(source.rows.counters, source.rows.target, task.target.counters[shots], target))
+            severities.append(severity(source.rows.counters, source.rows.target, task.target.counters[shots], target))
         except BadInputError:
             continue
-    return min(found, key=lambda one: one.rescaled) if found else None
+    return min(severities, key=lambda one: one.rescaled) if severities else None
 
 
 def _of_functions(expected: Floats, target: Floats, own_error: float) -> Severity:

@@ -6,13 +6,16 @@ Each takes rows x standardised features and is told by its kind; `restore` build
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perf_assets.features.samples import Floats
+from perf_assets.features.standardise import Scaler
 from perf_assets.infra.threads import thread_budget
+from perf_assets.models.common import archive
 from perf_assets.models.common.gp import SmallGp
 
 _PENALTIES = np.logspace(-2, 4, 13)
@@ -28,13 +31,13 @@ class SmallModel(Protocol):
     kind: ClassVar[str]
 
     def predict(self, inputs: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Linear:
     intercept: float
 
     def predict(self, inputs: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
         return np.asarray(inputs @ self.weights + self.intercept)
 
     def description(self) -> dict[str, Any]:
@@ -54,7 +57,7 @@ class Linear:
         return {"intercept": self.intercept}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
         return {"weights": self.weights}
 
 
@@ -68,7 +71,7 @@ class Neighbours:
     count: int
 
     def predict(self, inputs: Floats) -> Floats:
-        """One number a row."""
+        """One number per row."""
         return _nearest(_distances(inputs, self.inputs), self.target, self.count)
 
     def description(self) -> dict[str, Any]:
@@ -76,7 +79,7 @@ class Neighbours:
         return {"count": self.count}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
         return {"inputs": self.inputs, "target": self.target}
 
 
@@ -113,7 +116,7 @@ class Forest:
         return {"base": self.base, "depth": self.depth}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays."""
+        """Arrays to store, by name."""
         names = ("feature", "threshold", "left", "right", "value")
         return {name: getattr(self, name) for name in names}
 
@@ -213,12 +216,12 @@ def _boosted(inputs: Floats, target: Floats, seed: int, *, trees: int, depth: in
     centre = float(target.mean())
     model.set_params(base_score=0.0).fit(inputs.astype(np.float32), target - centre)
     stored = json.loads(bytes(model.get_booster().save_raw("json")))
-    found = []
+    boosted_trees = []
     for tree in stored["learner"]["gradient_booster"]["model"]["trees"]:
         left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
         split = np.array(tree["split_conditions"], np.float32)
-        found.append((np.array(tree["split_indices"]), split, left, right, np.where(left < 0, split, 0)))
-    return _forest(found, centre)
+        boosted_trees.append((np.array(tree["split_indices"]), split, left, right, np.where(left < 0, split, 0)))
+    return _forest(boosted_trees, centre)
 
 
 FIT_SMALL: dict[str, Callable[[Floats, Floats, int], SmallModel]] = {
@@ -229,11 +232,11 @@ FIT_SMALL: dict[str, Callable[[Floats, Floats, int], SmallModel]] = {
     "extra_trees": fit_extra_trees,
     "xgboost": fit_xgboost,
 }
-"""From the simplest on."""
+"""Fits by name, the simplest first."""
 
 
 def _forest(trees: Sequence[tuple[NDArray[Any], ...]], base: float) -> Forest:
-    """From feature, threshold, left, right (negative in a leaf) and value of every tree."""
+    """Forest of feature, threshold, left, right (negative in a leaf) and value of every tree."""
     shape = (len(trees), max(len(tree[0]) for tree in trees))
     feature, left, right = (np.zeros(shape, np.int32) for _ in range(3))
     threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
@@ -247,7 +250,7 @@ def _forest(trees: Sequence[tuple[NDArray[Any], ...]], base: float) -> Forest:
         right[position, :count] = np.where(is_leaf, self_index, rights)
         value[position, :count] = np.where(is_leaf, values, 0)
         depth = max(depth, _depth(lefts, rights))
-    return Forest(feature, threshold, left, right, value, base, depth)
+    return Forest(feature=feature, threshold=threshold, left=left, right=right, value=value, base=base, depth=depth)
 
 
 def _depth(left: NDArray[Any], right: NDArray[Any]) -> int:
@@ -267,3 +270,31 @@ def _nearest(distances: Floats, target: Floats, count: int) -> Floats:
     nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
     weights = 1 / (np.take_along_axis(distances, nearest, axis=1) + 1e-6)
     return np.asarray((weights * target[nearest]).sum(axis=1) / weights.sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledSmallModel:
+    """A small model with the scaling of its inputs."""
+
+    scaler: Scaler
+    model: SmallModel
+
+    def scaled(self, counters: Floats) -> Floats:
+        """Standardise rows x counters as measured."""
+        return self.scaler.transform(counters)
+
+    def predict(self, counters: Floats) -> Floats:
+        """Predict from rows x counters as measured."""
+        return self.model.predict(self.scaled(counters))
+
+    def save(self, path: Path) -> None:
+        """Store into a file, without pickle."""
+        description = {"kind": self.model.kind, "settings": self.model.description()}
+        archive.save(path, description, {**archive.prefixed("model_", self.model.arrays()), **self.scaler.arrays()})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote."""
+        description, arrays = archive.load(path)
+        model = restore(description["kind"], description["settings"], archive.part("model_", arrays))
+        return cls(Scaler.from_arrays(arrays), model)

@@ -1,4 +1,6 @@
-"""PyTorch in the budget of threads."""
+"""Numeric libraries in one thread: our nets and matrix products are small, and several threads mostly wait."""
+
+from functools import cache
 
 
 def keep_torch_in_budget() -> None:
@@ -6,3 +8,11 @@ def keep_torch_in_budget() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@cache
+def keep_blas_to_one_thread() -> None:
+    """Hold numpy's matrix products to one thread: on busy cores two took many times as long as one."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=1, user_api="blas")

@@ -25,7 +25,7 @@ class TreeEnsemble:
     value: Floats
     """A number a node, or one for each output."""
     weights: Floats
-    """Of each tree."""
+    """Weight of each tree."""
     combine: Literal["mean", "median"]
     """Weighted mean (forests, bagging), or weighted median (AdaBoost)."""
 
@@ -45,27 +45,27 @@ class TreeEnsemble:
             return np.concatenate([np.where(p == _LEAF, _LEAF, p + s) for p, s in zip(parts, starts, strict=False)])
 
         return cls(
-            starts[:-1],
-            joined("feature"),
-            joined("threshold"),
-            children("children_left"),
-            children("children_right"),
-            joined("value")[:, 0, 0] if trees[0].n_outputs == 1 else joined("value")[:, :, 0],
-            np.asarray(weights, float),
-            "median" if is_median else "mean",
+            roots=starts[:-1],
+            feature=joined("feature"),
+            threshold=joined("threshold"),
+            left=children("children_left"),
+            right=children("children_right"),
+            value=joined("value")[:, 0, 0] if trees[0].n_outputs == 1 else joined("value")[:, :, 0],
+            weights=np.asarray(weights, float),
+            combine="median" if is_median else "mean",
         )
 
     def predict(self, features: Floats) -> Floats:
-        """One number a row, or one for each output; features are compared in single precision, as in training."""
+        """One number per row, or one for each output; features are compared in single precision, as in training."""
         rows = features.astype(np.float32)
-        found = np.stack([self._leaf_values(rows, root) for root in self.roots])
+        by_tree = np.stack([self._leaf_values(rows, root) for root in self.roots])
         if self.combine == "mean":
-            return np.asarray(np.average(found, axis=0, weights=self.weights))
-        order = np.argsort(found, axis=0)
+            return np.asarray(np.average(by_tree, axis=0, weights=self.weights))
+        order = np.argsort(by_tree, axis=0)
         reached = np.cumsum(self.weights[order], axis=0)
         middle = (reached >= 0.5 * reached[-1]).argmax(axis=0)
-        columns = np.arange(found.shape[1])
-        return np.asarray(found[order[middle, columns], columns])
+        columns = np.arange(by_tree.shape[1])
+        return np.asarray(by_tree[order[middle, columns], columns])
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
@@ -74,7 +74,7 @@ class TreeEnsemble:
 
     @classmethod
     def load(cls, path: Path) -> "TreeEnsemble":
-        """A saved one."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(path)
         return cls(**arrays, combine=description["combine"])
 

@@ -11,9 +11,9 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import Fold, leave_one_machine_out
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.standardise import fit_scaler
-from perf_assets.models.amm.encoder import ALL_OPTIONS, AmmEncoder, AmmOptions, fit_encoder
+from perf_assets.models.amm.encoder import ALL_OPTIONS, AmmEncoder, fit_encoder
 from perf_assets.models.source.described_trees import DescribedTrees
-from perf_assets.models.source.tree_features import Counters, DescribedAmm, Part
+from perf_assets.models.source.tree_features import Counters, DescribedAmm, FeaturePart
 
 _EXAMPLES = 4000
 """Enough to tell options apart, a quarter of what a model is trained on."""
@@ -26,7 +26,7 @@ class TrainedEncoder:
 
     encoder: AmmEncoder
     without: Mapping[str, AmmEncoder]
-    """By physical machine: what an encoder says that has not seen it, for scores on machines that are held out."""
+    """Encoders that have not seen a machine, by physical machine, for scores on machines that are held out."""
     tried: pd.DataFrame
     """weighting, normalize, log_rmse on machines that were held out; empty where none could be."""
 
@@ -44,7 +44,7 @@ class TrainedEncoder:
 
     @classmethod
     def load(cls, folder: Path) -> "TrainedEncoder":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         without = {file.stem: AmmEncoder.load(file) for file in sorted((folder / _WITHOUT).glob("*.npz"))}
         return cls(AmmEncoder.load(folder / "encoder.npz"), without, pd.read_csv(folder / "tried.csv"))
 
@@ -75,22 +75,14 @@ def train_encoder(samples: PairedSamples, seed: int, progress: Callable[[str], N
     return TrainedEncoder(fit_encoder(samples, ALL_OPTIONS[int(np.argmin(mean))], seed=seed), without, tried)
 
 
-def choose_options(
-    samples: PairedSamples, seed: int, progress: Callable[[str], None]
-) -> tuple[AmmOptions, pd.DataFrame]:
-    """The options with the smallest log error on unseen machines, and the errors of all."""
-    trained = train_encoder(samples, seed, progress)
-    return trained.encoder.options, trained.tried
-
-
 def _errors(samples: PairedSamples, fold: Fold, encoder: AmmEncoder, seed: int) -> Floats:
     """Log error of each option on the machine that is held out."""
     described = encoder.every_option(samples)
-    seen, train, test = replace(samples, amms=described), replace(fold.train, amms=described), fold.some_of_test
+    seen, train, test = replace(samples, amms=described), replace(fold.train, amms=described), fold.some_of_test()
     counters, errors = Counters(fit_scaler(train)), []
     for options in ALL_OPTIONS:
-        parts: dict[str, Part] = {"counters": counters, "published_amm": DescribedAmm(options)}
+        parts: dict[str, FeaturePart] = {"counters": counters, "published_amm": DescribedAmm(options)}
         model = DescribedTrees.fit(train, parts, "xgboost", seed, _EXAMPLES)
-        found = model.predict(seen, test) - samples.log_relative_time(test)
-        errors.append(float(np.sqrt(np.mean(found**2))))
+        log_errors = model.predict(seen, test) - samples.log_relative_time(test)
+        errors.append(float(np.sqrt(np.mean(log_errors**2))))
     return np.array(errors)

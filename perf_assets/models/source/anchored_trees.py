@@ -50,7 +50,7 @@ class AnchoredTrees:
 
     @classmethod
     def load(cls, folder: Path) -> "AnchoredTrees":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         description, arrays = archive.load(folder / _FILE)
         model = cls(description["seed"], with_specification=description["with_specification"])
         model._scaler, model._machine = Scaler.from_arrays(arrays), RelativeAmm.from_arrays(arrays)

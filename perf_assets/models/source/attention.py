@@ -6,13 +6,13 @@ x is the run's sample on S, key_k comes from benchmark row k on S, and the value
 that was not in training needs nothing but its benchmark. The weights do not depend on T: one pass predicts all targets.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from perf_assets.features.samples import Examples, Floats, Indices, Mask, PairedSamples, balanced_weights
@@ -24,8 +24,7 @@ from perf_assets.models.common.threads import keep_torch_in_budget
 _FILE = "attention.npz"
 
 
-@dataclass(frozen=True)
-class AttentionSettings:
+class AttentionSettings(BaseModel, frozen=True, extra="forbid"):
     """How the nets look and learn."""
 
     hidden: int = 48
@@ -44,7 +43,7 @@ class AttentionSettings:
     """Nets of the ensemble; they differ in their seed."""
 
 
-class _Net(nn.Module):
+class _AttentionNet(nn.Module):
     def __init__(self, counters: int, machine_width: int, settings: AttentionSettings) -> None:
         super().__init__()
         self.query = self._tower(counters, settings)
@@ -82,7 +81,7 @@ class BenchmarkAttention:
     def __init__(self, settings: AttentionSettings | None = None, seed: int = 0) -> None:
         self.settings = settings or AttentionSettings()
         self.seed = seed
-        self._nets: list[_Net] = []
+        self._nets: list[_AttentionNet] = []
         self._scaler: Scaler
         self._machine: RelativeAmm
 
@@ -109,16 +108,18 @@ class BenchmarkAttention:
             rows, of_example = np.unique(examples.row[chosen], return_inverse=True)
             runs = self._tensor(samples.counters[source : source + 1, rows])
             with torch.no_grad():
-                found = [net(runs, *(part[source : source + 1] for part in context))[0].numpy() for net in self._nets]
-            predicted[:, chosen] = np.stack(found)[:, of_example, examples.target[chosen]]
+                by_member = [
+                    net(runs, *(part[source : source + 1] for part in context))[0].numpy() for net in self._nets
+                ]
+            predicted[:, chosen] = np.stack(by_member)[:, of_example, examples.target[chosen]]
         return predicted
 
     def weights(self, samples: PairedSamples, machine: int) -> Floats:
         """Configurations x benchmark rows: how much a run, measured on `machine`, behaves like each of them."""
         runs, benchmark = self._tensor(samples.counters[machine : machine + 1]), self._context(samples)[0]
         with torch.no_grad():
-            found = [net.weights(runs, benchmark[machine : machine + 1])[0].numpy() for net in self._nets]
-        return np.asarray(np.mean(found, axis=0), float)
+            by_member = [net.weights(runs, benchmark[machine : machine + 1])[0].numpy() for net in self._nets]
+        return np.asarray(np.mean(by_member, axis=0), float)
 
     def behaves_like(self, samples: PairedSamples, machine: int) -> tuple[list[str], Floats]:
         """Benchmark applications, and configurations x share of attention that each of them gets."""
@@ -133,21 +134,19 @@ class BenchmarkAttention:
         arrays: dict[str, NDArray[Any]] = {**self._machine.arrays(), **self._scaler.arrays()}
         for member, net in enumerate(self._nets):
             arrays |= {f"net{member}.{name}": tensor.numpy() for name, tensor in net.state_dict().items()}
-        archive.save(folder / _FILE, {"settings": vars(self.settings), "seed": self.seed}, arrays)
+        archive.save(folder / _FILE, {"settings": self.settings.model_dump(), "seed": self.seed}, arrays)
 
     @classmethod
     def load(cls, folder: Path) -> "BenchmarkAttention":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         description, arrays = archive.load(folder / _FILE)
         model = cls(AttentionSettings(**description["settings"]), description["seed"])
         model._scaler = Scaler.from_arrays(arrays)
         model._machine = RelativeAmm.from_arrays(arrays)
         for member in range(model.settings.members):
-            net = _Net(len(model._scaler.mean), model._machine.width + 1, model.settings)
-            start = f"net{member}."
-            net.load_state_dict(
-                {n.removeprefix(start): torch.tensor(a) for n, a in arrays.items() if n.startswith(start)}
-            )
+            net = _AttentionNet(len(model._scaler.mean), model._machine.width + 1, model.settings)
+            weights = archive.part(f"net{member}.", arrays)
+            net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
             model._nets.append(net.eval())
         return model
 
@@ -162,7 +161,7 @@ class BenchmarkAttention:
         vectors = 0.3 * np.concatenate([vectors, np.ones((*vectors.shape[:2], 1))], axis=2)
         return benchmark, torch.tensor(ratios, dtype=torch.float32), torch.tensor(vectors, dtype=torch.float32)
 
-    def _fit_net(self, samples: PairedSamples, seed: int) -> _Net:
+    def _fit_net(self, samples: PairedSamples, seed: int) -> _AttentionNet:
         torch.manual_seed(seed)
         generator = np.random.default_rng(seed)
         machines = samples.training_machines
@@ -171,7 +170,7 @@ class BenchmarkAttention:
         pick = np.ix_(machines, machines)
         context = (benchmark[machines], ratios[pick], vectors[pick])
         chance, wanted, is_known = self._training_runs(samples, machines)
-        net = _Net(runs.shape[2], vectors.shape[2], self.settings)
+        net = _AttentionNet(runs.shape[2], vectors.shape[2], self.settings)
         optimiser = torch.optim.AdamW(
             net.parameters(), self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
@@ -182,9 +181,9 @@ class BenchmarkAttention:
             rows = generator.choice(len(chance), self.settings.rows_a_step, p=chance)
             optimiser.zero_grad()
             shown = self._shown(runs.shape[2])
-            found = net(runs[:, rows] * shown, context[0] * shown, *context[1:])
+            predicted = net(runs[:, rows] * shown, context[0] * shown, *context[1:])
             known = is_known[:, rows]
-            loss = nn.functional.huber_loss(found[known], wanted[:, rows][known], delta=self.settings.huber)
+            loss = nn.functional.huber_loss(predicted[known], wanted[:, rows][known], delta=self.settings.huber)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()

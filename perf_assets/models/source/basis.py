@@ -6,7 +6,6 @@ prior needs (weights, how far it is off) comes from the fleet as it was in train
 the machine's description. So a prior depends on the source model's version and that description, and on nothing else.
 """
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ import pandas as pd
 from perf_assets.features.fleet.descriptions import Descriptions, completed_kernels, with_described
 from perf_assets.features.fleet.samples import FleetTables, fleet_samples
 from perf_assets.features.samples import PairedSamples, physical
+from perf_assets.models.common import archive
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.target.prior import (
     Prior,
@@ -43,7 +43,7 @@ class PriorBasis:
     seed: int
     members: dict[MemberKey, FittedComponent] = field(default_factory=dict)
     terms: dict[tuple[str, str], PriorTerms] = field(default_factory=dict)
-    """By target and source as programs see them: what known machines that played the target taught."""
+    """Terms by target and source as programs see them: what known machines that played the target taught."""
 
     @cached_property
     def samples(self) -> PairedSamples:
@@ -114,12 +114,12 @@ class PriorBasis:
             "members": list(self.members),
             "terms": [{"pair": pair, **terms.described()} for pair, terms in self.terms.items()],
         }
-        (folder / _FILE).write_text(json.dumps(described))
+        archive.save_description(folder / _FILE, described)
 
     @classmethod
     def load(cls, folder: Path) -> "PriorBasis":
-        """From the folder that `save` wrote."""
-        described = json.loads((folder / _FILE).read_text())
+        """Read what `save` wrote."""
+        described = archive.load_description(folder / _FILE)
         keys: list[MemberKey] = [(name, tuple(runs), tuple(known)) for name, runs, known in described["members"]]
         return cls(
             runs=pd.read_parquet(folder / _RUNS),

@@ -24,7 +24,7 @@ _FILE = "bilinear.npz"
 
 @dataclass(frozen=True)
 class BilinearSettings:
-    """Of the ridge regression."""
+    """Settings of the ridge regression."""
 
     landmarks: int = 200
     length: float = 0.7
@@ -79,8 +79,8 @@ class BilinearModel:
             rows = np.unique(examples.row[examples.source == source])
             effects[source, rows] = self._functions(samples.counters[source, rows]) @ self._effect
         pairs = self._vectors(samples)[examples.source, examples.target]
-        found: Floats = np.sum(effects[examples.source, examples.row] * pairs, axis=1)
-        return found + np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
+        log_ratios: Floats = np.sum(effects[examples.source, examples.row] * pairs, axis=1)
+        return log_ratios + np.asarray(self._machine.anchor(samples)[examples.source, examples.target])
 
     def toward(self, samples: PairedSamples, source: int, targets: Sequence[int]) -> RadialSums:
         """The log relative times from one source to some targets, made ready for many runs."""
@@ -103,7 +103,7 @@ class BilinearModel:
 
     @classmethod
     def load(cls, folder: Path) -> "BilinearModel":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         description, arrays = archive.load(folder / _FILE)
         model = cls(BilinearSettings(**description["settings"]), description["seed"])
         model._landmarks, model._whiten, model._effect = arrays["landmarks"], arrays["whiten"], arrays["effect"]

@@ -1,13 +1,16 @@
 """Scores of methods side by side, on folds that hide an application or a machine."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
+import pandas as pd
 
+from perf_assets.features.fleet.samples import uses_device
 from perf_assets.features.folds import PROTOCOLS, Fold
-from perf_assets.features.samples import PairedSamples
-from perf_assets.models.source.methods import Workshop, check_method
-from perf_assets.models.source.scenarios import mean_over_pairs
+from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.source.blend import fold_predictions
+from perf_assets.models.source.methods import MethodFactory, check_method
 
 Progress = Callable[[str], None]
 _Scores = dict[str, float]
@@ -36,13 +39,12 @@ def _run_protocol(
     folds = list(PROTOCOLS[protocol](samples))
     scores: dict[str, list[list[_Scores]]] = {name: [] for name in methods}
     for seed in range(seeds):
-        workshop = Workshop(seed)
+        factory = MethodFactory(seed)
         of_seed: dict[str, list[_Scores]] = {name: [] for name in methods}
         for fold in folds:
-            train = fold.train
-            for name in methods:
-                predictor = workshop.fit(name, train, fold.unseen)
-                of_seed[name].append(mean_over_pairs(samples, fold.test, predictor.predict(samples, fold.test)))
+            fit = partial(factory.fit, unseen=fold.unseen)
+            for name, predicted in fold_predictions(samples, fold, methods, fit).items():
+                of_seed[name].append(mean_over_pairs(samples, fold.test, predicted))
             shown = ", ".join(f"{name} {of_seed[name][-1]['mape_ratio']:.1%}" for name in methods)
             progress(f"{protocol} without {fold.held_out}, seed {seed}: {shown}")
         for name in methods:
@@ -63,3 +65,49 @@ def _summary(folds: Sequence[Fold], by_seed: Sequence[Sequence[_Scores]]) -> dic
         fold.held_out: float(value) for fold, value in zip(folds, mapes.mean(axis=0), strict=True)
     }
     return summary
+
+
+ALL = "all"
+"""The scenario that every ordered pair belongs to."""
+Score = dict[str, str | float | int]
+
+
+def scenario_of(samples: PairedSamples, examples: Examples) -> "pd.Series[str]":
+    """`CPU->GPU` for an example whose source has no GPUs that programs use, and whose target has."""
+    kinds = np.where(uses_device(samples), "GPU", "CPU")
+    return pd.Series([f"{kinds[s]}->{kinds[t]}" for s, t in zip(examples.source, examples.target, strict=True)])
+
+
+def scenario_scores(samples: PairedSamples, examples: Examples, predicted: Floats) -> Iterator[Score]:
+    """Scores of each scenario that occurs, and of all together: means over ordered pairs of machines.
+
+    The median is over examples.
+    """
+    scenarios = scenario_of(samples, examples).to_numpy()
+    wrong = np.abs(np.expm1(predicted - samples.log_relative_time(examples)))
+    every = [(str(name), scenarios == name) for name in np.unique(scenarios)]
+    for scenario, chosen in [*every, (ALL, np.ones(len(examples), bool))]:
+        yield {
+            "scenario": scenario,
+            **mean_over_pairs(samples, examples.where(chosen), predicted[chosen]),
+            "median_ape_ratio": float(np.median(wrong[chosen])),
+            "examples_count": int(chosen.sum()),
+        }
+
+
+def mean_over_pairs(samples: PairedSamples, examples: Examples, predicted: Floats) -> dict[str, float]:
+    """`mape_ratio`, `log_rmse`, and shares of examples within 10 and 25%: means over ordered pairs of machines."""
+    wrong = predicted - samples.log_relative_time(examples)
+    relative = np.abs(np.expm1(wrong))
+    each = pd.DataFrame(
+        {
+            "pair": examples.source * len(samples.machines) + examples.target,
+            "mape_ratio": relative,
+            "log_rmse": wrong**2,
+            "within_10_ratio": relative <= 0.10,
+            "within_25_ratio": relative <= 0.25,
+        }
+    )
+    by_pair = each.groupby("pair").mean()
+    by_pair["log_rmse"] = np.sqrt(by_pair["log_rmse"])
+    return {str(name): float(value) for name, value in by_pair.mean().items()}

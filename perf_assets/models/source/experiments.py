@@ -4,19 +4,22 @@ Every method is fitted anew in every fold, with its scaler and its encoder. Meth
 are fitted once. Folds are computed side by side, where the profile says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import PROTOCOLS, Fold
 from perf_assets.features.samples import PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.infra.resume import Kept, NothingKept, Rows, resumed
 from perf_assets.models.common.regressors import DOWNSTREAM
-from perf_assets.models.source.methods import Workshop, possible
-from perf_assets.models.source.scenarios import scenario_scores
+from perf_assets.models.source.blend import fold_predictions
+from perf_assets.models.source.evaluation import scenario_scores
+from perf_assets.models.source.methods import MethodFactory, possible
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, OTHER_EMBEDDINGS, fit_embedding
 
 Progress = Callable[[str], None]
@@ -35,7 +38,9 @@ _DESCRIPTIONS = (
     "attention",
     "bilinear",
 )
-EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
+Experiments = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Protocol -> experiment -> methods."""
+EXPERIMENTS: Experiments = {
     "loao": {
         "raw_vs_embedding_vs_amm": tuple(
             f"{described}_{trees}" for trees in DOWNSTREAM for described in ("raw", "embedding", "embedding_amm")
@@ -54,20 +59,19 @@ EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lomo": {"machine_descriptions": (*_DESCRIPTIONS, "mixture", "best")},
 }
-"""Protocol -> experiment -> methods."""
 DEAR = ("best",)
 """Methods that are fitted with the first seed only: `best` fits its parts on folds of folds."""
 _SHARED = ("attention",)
 """What the dear methods fit as well, and what takes longest: scored where they are."""
 
-_PICTURED = ("raw", "tabnet", *OTHER_EMBEDDINGS)
+PICTURED = ("raw", "tabnet", *OTHER_EMBEDDINGS)
 _STEPS = 500
-"""Of t-SNE, half of the library's number: the pictures change little after them."""
+"""Steps of t-SNE, half of the library's number: the pictures change little after them."""
 
 
 @dataclass(frozen=True)
-class _Work:
-    """Folds to be done by one process, with one workshop."""
+class _ExperimentTask:
+    """Folds to be done by one process, with one factory."""
 
     protocol: str
     seed: int
@@ -75,85 +79,109 @@ class _Work:
     methods: tuple[str, ...]
 
 
-def run_experiments(samples: PairedSamples, seeds: int, progress: Progress, kept: Kept | None = None) -> pd.DataFrame:
+def only(methods: Sequence[str]) -> Experiments:
+    """Experiments with some of their methods; all where none is named."""
+    known = {name for experiments in EXPERIMENTS.values() for names in experiments.values() for name in names}
+    unknown = sorted(set(methods) - known)
+    if unknown:
+        raise BadInputError(f"method {unknown[0]} is in no experiment: choose from {', '.join(sorted(known))}")
+    chosen = {
+        protocol: {title: tuple(name for name in names if name in (methods or names)) for title, names in each.items()}
+        for protocol, each in EXPERIMENTS.items()
+    }
+    return {protocol: {title: names for title, names in each.items() if names} for protocol, each in chosen.items()}
+
+
+def run_experiments(
+    samples: PairedSamples,
+    seeds: int,
+    progress: Progress,
+    kept: Kept | None = None,
+    experiments: Experiments = EXPERIMENTS,
+) -> pd.DataFrame:
     """Scores of all experiments that these samples allow: columns of `eval_xamm__scores` without `is_simulated`.
 
     Folds that are `kept` of an interrupted run on the same samples are not fitted again.
     """
     rows: list[pd.DataFrame] = []
-    planned = list(_plan(samples, seeds))
+    planned = list(_plan(samples, seeds, experiments))
     for done, (work, scores) in enumerate(resumed(_do, samples, planned, kept or NothingKept()), 1):
-        found = pd.DataFrame(scores)
-        rows.append(found)
-        whole = found[found["scenario"] == "all"].groupby("method", sort=False)["mape_ratio"].mean()
+        of_task = pd.DataFrame(scores)
+        rows.append(of_task)
+        whole = of_task[of_task["scenario"] == "all"].groupby("method", sort=False)["mape_ratio"].mean()
         shown = ", ".join(f"{name} {value:.0%}" for name, value in whole.items())
-        held_out = ", ".join(dict.fromkeys(found["held_out"]))
+        held_out = ", ".join(dict.fromkeys(of_task["held_out"]))
         progress(f"{done} of {len(planned)}: {work.protocol} without {held_out}, seed {work.seed}: MAPE {shown}")
-    return _by_experiment(pd.concat(rows))
+    return _by_experiment(pd.concat(rows), experiments)
 
 
-def embedding_pictures(samples: PairedSamples, seed: int, progress: Progress = lambda line: None) -> pd.DataFrame:
+def embedding_pictures(
+    samples: PairedSamples,
+    seed: int,
+    progress: Progress = lambda line: None,
+    kinds: Sequence[str] = PICTURED,
+) -> pd.DataFrame:
     """t-SNE pictures of all embeddings of all runs: columns of `eval_xamm__embeddings` without `is_simulated`."""
     rows = []
-    for (kind, _), found in side_by_side(_picture, samples, [(kind, seed) for kind in _PICTURED]):
-        rows.append(found)
-        progress(f"{len(rows)} of {len(_PICTURED)}: {len(found)} runs placed by their {kind} embedding")
+    for (kind, _), points in side_by_side(_picture, samples, [(kind, seed) for kind in kinds]):
+        rows.append(points)
+        progress(f"{len(rows)} of {len(kinds)}: {len(points)} runs placed by their {kind} embedding")
     return pd.concat(rows).sort_values(["embedding", "machine", "configuration"], ignore_index=True)
 
 
-def _plan(samples: PairedSamples, seeds: int) -> Iterator[_Work]:
+def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Iterator[_ExperimentTask]:
     """What takes longest first."""
-    folds = {protocol: tuple(range(len(list(PROTOCOLS[protocol](samples))))) for protocol in EXPERIMENTS}
+    folds = {protocol: tuple(range(len(list(PROTOCOLS[protocol](samples))))) for protocol in experiments}
     methods = {
-        protocol: possible(dict.fromkeys(name for names in experiments.values() for name in names), samples)
-        for protocol, experiments in EXPERIMENTS.items()
+        protocol: possible(dict.fromkeys(name for names in each.values() for name in names), samples)
+        for protocol, each in experiments.items()
     }
-    for protocol in ("lomo", "loao"):
+    for protocol in sorted(methods, reverse=True):
         if set(DEAR) & set(methods[protocol]):
             chosen = tuple(name for name in methods[protocol] if name in (*_SHARED, *DEAR))
-            yield _Work(protocol, 0, folds[protocol], chosen)
+            yield _ExperimentTask(protocol, 0, folds[protocol], chosen)
     for seed in range(seeds):
-        for protocol in EXPERIMENTS:
+        for protocol in experiments:
             left_out = (*_SHARED, *DEAR) if seed == 0 and set(DEAR) & set(methods[protocol]) else DEAR
             chosen = tuple(name for name in methods[protocol] if name not in left_out)
-            yield from (_Work(protocol, seed, (fold,), chosen) for fold in folds[protocol])
+            if chosen:
+                yield from (_ExperimentTask(protocol, seed, (fold,), chosen) for fold in folds[protocol])
 
 
-def _do(samples: PairedSamples, work: _Work) -> Rows:
+def _do(samples: PairedSamples, work: _ExperimentTask) -> Rows:
     """A row per fold, method and scenario."""
-    workshop = Workshop(work.seed)
+    factory = MethodFactory(work.seed)
     folds = list(PROTOCOLS[work.protocol](samples))
     return [
         {**row, "protocol": work.protocol, "seed": work.seed}
         for fold in work.folds
-        for row in _score(samples, folds[fold], work.methods, workshop)
+        for row in _score(samples, folds[fold], work.methods, factory)
     ]
 
 
 def _score(
-    samples: PairedSamples, fold: Fold, methods: Sequence[str], workshop: Workshop
+    samples: PairedSamples, fold: Fold, methods: Sequence[str], factory: MethodFactory
 ) -> Iterator[dict[str, str | float | int]]:
-    train = fold.train
-    for name in methods:
-        predicted = workshop.fit(name, train, fold.unseen).predict(samples, fold.test)
+    answers = fold_predictions(samples, fold, methods, partial(factory.fit, unseen=fold.unseen))
+    for name, predicted in answers.items():
         for score in scenario_scores(samples, fold.test, predicted):
             yield {"method": name, "held_out": fold.held_out, **score}
 
 
-def _by_experiment(scores: pd.DataFrame) -> pd.DataFrame:
-    """A method stands in each experiment that it belongs to."""
+def _by_experiment(scores: pd.DataFrame, experiments: Experiments) -> pd.DataFrame:
+    """Put a method into each experiment that it belongs to."""
     places = pd.DataFrame(
         [
             (protocol, experiment, number, name)
-            for protocol, experiments in EXPERIMENTS.items()
-            for experiment, names in experiments.items()
+            for protocol, each in experiments.items()
+            for experiment, names in each.items()
             for number, name in enumerate(names)
         ],
         columns=["protocol", "experiment", "number", "method"],
     )
-    found = places.merge(scores, on=["protocol", "method"])
+    placed = places.merge(scores, on=["protocol", "method"])
     order = ["experiment", "protocol", "number", "held_out", "scenario", "seed"]
-    return found.sort_values(order, ignore_index=True).drop(columns="number")
+    return placed.sort_values(order, ignore_index=True).drop(columns="number")
 
 
 def _picture(samples: PairedSamples, kind_and_seed: tuple[str, int]) -> pd.DataFrame:

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import Unseen
-from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions
+from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.common.regressors import DOWNSTREAM
 from perf_assets.models.source import tree_features as inputs
 from perf_assets.models.source.anchored_trees import AnchoredTrees
-from perf_assets.models.source.attention import BenchmarkAttention
+from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import fit_blend
 from perf_assets.models.source.described_trees import DescribedTrees
@@ -34,10 +35,10 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
     **{f"embedding_amm_{option}": ("embedding", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
     **{f"raw_amm_{option}": ("counters", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
 }
-"""The same with other embeddings and other options of the published AMM: for those who compare them."""
+"""Descriptions with other embeddings and other options of the published AMM, for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
-_PLAIN: dict[str, Callable[[PairedSamples], "Predictor"]] = {
+_PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
     "unchanged": lambda samples: Unchanged(),
     "benchmark_mean": lambda samples: BenchmarkMean(),
     "pair_median": PairMedian.fit,
@@ -47,37 +48,33 @@ _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "bench
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 
 
-class Predictor(Protocol):
-    """A fitted method."""
-
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times; looks at counters of the sources and at benchmarks, never at times of the runs."""
-
-
-class Workshop:
+class MethodFactory:
     """Fits methods, and each thing only once: methods share parts, and folds of folds share training data."""
 
-    def __init__(self, seed: int = 0, amm_options: AmmOptions | None = None) -> None:
+    def __init__(
+        self, seed: int = 0, amm_options: AmmOptions | None = None, attention: AttentionSettings | None = None
+    ) -> None:
         self.seed = seed
+        self.attention = attention
         self.amm_options = amm_options
-        self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.Part]] = {
+        self._fit_part: dict[str, Callable[[PairedSamples, int], inputs.FeaturePart]] = {
             **inputs.FIT,
             "published_amm": partial(inputs.fit_published_amm, options=amm_options),
         }
         self._made: dict[tuple[str, str], object] = {}
 
-    def fit(self, name: str, samples: PairedSamples, unseen: Unseen) -> Predictor:
+    def fit(self, name: str, samples: PairedSamples, unseen: Unseen) -> PairPredictor:
         """Fit a method on what can be seen; `unseen` is what will be new when it is used."""
         check_method(name, samples)
         if name == "best":
             return self._once(f"best for {unseen}", samples, lambda: self._fit_best(samples, unseen))
         return self._once(name, samples, lambda: self._fit(name, samples))
 
-    def _fit(self, name: str, samples: PairedSamples) -> Predictor:
+    def _fit(self, name: str, samples: PairedSamples) -> PairPredictor:
         if name in _PLAIN:
             return _PLAIN[name](samples)
         if name == "attention":
-            return BenchmarkAttention(seed=self.seed).fit(samples)
+            return BenchmarkAttention(self.attention, self.seed).fit(samples)
         if name == "bilinear":
             return BilinearModel(seed=self.seed).fit(samples)
         if name == "mixture":
@@ -87,14 +84,14 @@ class Workshop:
         described, downstream = _split(name)
         return self._fit_trees(_DESCRIPTIONS[described], downstream, samples)
 
-    def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> Predictor:
+    def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> PairPredictor:
         fitted = {name: self._part(name, samples) for name in parts}
         return DescribedTrees.fit(samples, fitted, downstream, self.seed)
 
-    def _part(self, name: str, samples: PairedSamples) -> inputs.Part:
+    def _part(self, name: str, samples: PairedSamples) -> inputs.FeaturePart:
         return self._once(f"part {name}", samples, lambda: self._make_part(name, samples))
 
-    def _make_part(self, name: str, samples: PairedSamples) -> inputs.Part:
+    def _make_part(self, name: str, samples: PairedSamples) -> inputs.FeaturePart:
         if name == "published_amm" and samples.amms is not None:
             return inputs.DescribedAmm(self.amm_options or AmmOptions())
         option = name.removeprefix("published_amm_")
@@ -104,7 +101,7 @@ class Workshop:
         assert isinstance(trained, inputs.PublishedAmm)
         return trained.with_options(inputs.OTHER_AMM_OPTIONS[option], samples)
 
-    def _fit_best(self, samples: PairedSamples, unseen: Unseen) -> Predictor:
+    def _fit_best(self, samples: PairedSamples, unseen: Unseen) -> PairPredictor:
         names = best_components(samples, unseen)
         return fit_blend(samples, unseen, names, lambda name, data: self.fit(name, data, unseen))
 
@@ -142,7 +139,7 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
 
 
 def possible(names: Iterable[str], samples: PairedSamples) -> list[str]:
-    """Those of the methods that these samples allow."""
+    """Methods that these samples allow."""
     return [name for name in names if _obstacle(name, samples) is None]
 
 

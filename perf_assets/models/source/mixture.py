@@ -19,7 +19,7 @@ from perf_assets.models.source.precomputed import RunTerms
 
 _FILE = "mixture.npz"
 _PENALTIES = (1e-3, 1e-2)
-"""Of which the one is taken that would have been best for the machines that are known."""
+"""Ridge penalties; the one is taken that would have been best for the machines that are known."""
 _NEARLY_ALL = 0.9
 _LEVEL = 3.0
 """The level a is a free shift of all times: it is penalised a ninth as much as the weights."""
@@ -123,7 +123,7 @@ class MachineMixture:
 
     @classmethod
     def load(cls, folder: Path) -> "MachineMixture":
-        """A saved one. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         description, arrays = archive.load(folder / _FILE)
         model = cls(description["seed"])
         model._machines = tuple(description["machines"])
@@ -156,10 +156,10 @@ class MachineMixture:
         inputs = np.column_stack([known - mean[:, None], np.full(len(rows), _LEVEL)])
         importance = _each_application_equal(samples, rows)
         gram = (inputs * importance[:, None]).T @ inputs + self._penalty * np.eye(inputs.shape[1])
-        found = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
+        coefficients = np.linalg.solve(gram, inputs.T @ (importance * (wanted - mean)))
         # Weights act on deviations from the mean machine, so what they lack to 1 is spread over all.
-        mixture = found[:-1] + (1 - found[:-1].sum()) / len(names)
-        return np.asarray(mixture), float(_LEVEL * found[-1])
+        mixture = coefficients[:-1] + (1 - coefficients[:-1].sum()) / len(names)
+        return np.asarray(mixture), float(_LEVEL * coefficients[-1])
 
 
 def _each_application_equal(samples: PairedSamples, rows: Indices) -> Floats:

@@ -4,7 +4,6 @@ With a benchmark of both machines it answers with a blend of machine models (`wi
 counters alone (`without_amm`), and says so.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,8 @@ import numpy as np
 from perf_assets.features.fleet.descriptions import Descriptions, with_described
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask, PairedSamples
+from perf_assets.models.common import archive
+from perf_assets.models.common.contract import NINETY_PERCENT, Predicted
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
 from perf_assets.models.source.blend import Blend
 from perf_assets.models.source.plain import PLAIN
@@ -31,7 +32,7 @@ class Machines:
     samples: PairedSamples
     """Benchmark rows only; counters are those of kernels."""
     applications: tuple[str, ...]
-    """That were in training."""
+    """Applications that were in training."""
     trained: tuple[str, ...]
     """Machines whose application runs were in training."""
 
@@ -42,11 +43,12 @@ class Machines:
         return cls(only_benchmark(samples), tuple(samples.application_names), trained)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """One a question."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SourcePredicted(Predicted):
+    """Answers of the source model, in log seconds on the target machine."""
 
     log_relative_time: Floats
+    """Logarithm of the time on the target over the time on the source."""
     with_amm: Mask
     """Whether the machines' benchmarks were used."""
     log_error: Floats
@@ -73,23 +75,50 @@ class SourceModel:
         described = with_described(self.machines.samples, descriptions)
         return replace(self, machines=replace(self.machines, samples=described))
 
-    def answer(self, questions: Questions) -> Answers:
-        """Relative times. A machine without an AMM gets the answer without AMMs."""
+    def predict(self, questions: Questions) -> SourcePredicted:
+        """Predict times on the targets. Runs from or to a machine without an AMM are answered without AMMs.
+
+        Intervals are as wide as the error on what was held out in training.
+        """
         known = set(self.machines.samples.machines)
         has_amm = np.array(
             [s in known and t in known for s, t in zip(questions.sources, questions.targets, strict=True)], bool
         )
-        found = np.empty(len(has_amm))
+        log_relative_time = np.empty(len(has_amm))
         used = has_amm & (self.with_amm is not None)
         if used.any():
-            found[used] = self._with_amm(questions.where(used))
+            log_relative_time[used] = self._with_amm(questions.where(used))
         if (~used).any():
-            found[~used] = self._without_amm(questions.where(~used))
-        asked = zip(questions.apps, questions.targets, used.tolist(), strict=True)
-        errors = [self._error(app, target, with_amm=is_used) for app, target, is_used in asked]
-        return Answers(found, used, np.array([error for error, _ in errors]), [what for _, what in errors])
+            log_relative_time[~used] = self._without_amm(questions.where(~used))
+        asked = list(zip(questions.apps, questions.sources, questions.targets, used.tolist(), strict=True))
+        errors = [self._error(app, target, with_amm=is_used) for app, _, target, is_used in asked]
+        log_error = np.array([error for error, _ in errors])
+        log_time, half_width = questions.log_seconds + log_relative_time, NINETY_PERCENT * log_error
+        return SourcePredicted(
+            log_time=log_time,
+            lower=log_time - half_width,
+            upper=log_time + half_width,
+            reasons=[self._reason(source, target, with_amm=is_used) for _, source, target, is_used in asked],
+            log_relative_time=log_relative_time,
+            with_amm=used,
+            log_error=log_error,
+            unseen=[what for _, what in errors],
+        )
 
-    def plain_answer(self, target: str) -> str | None:
+    def _reason(self, source: str, target: str, *, with_amm: bool) -> str:
+        """What to know about an answer: what it was made without, and whether a plain answer took its place."""
+        if with_amm:
+            benchmark_only = [] if target in self.machines.trained else [f"{target} is known by its benchmark alone"]
+            plain = self._plain_answer(target)
+            better = "" if plain is None else PLAIN[plain]
+            instead = f"answered by {better}, which the blend did no better than on what was held out"
+            return "; ".join([*benchmark_only, *([instead] if better else [])])
+        unknown = [machine for machine in (source, target) if machine not in self.machines.samples.machines]
+        lacking = f"no AMM of {' and '.join(unknown)} in this model (ingest its RAJAPerf runs, give its description)"
+        why = lacking if unknown else "this model has no AMMs"
+        return f"{why}: answered from the counters alone, for an average pair of machines"
+
+    def _plain_answer(self, target: str) -> str | None:
         """The plain answer that the model steps aside for on a target, as it was better on what was held out."""
         blend = (self.with_amm or {}).get("application" if target in self.machines.trained else "machine")
         names = [] if blend is None else list(blend.weights)
@@ -108,12 +137,12 @@ class SourceModel:
         known = {"applications": self.machines.applications, "trained": self.machines.trained}
         errors = {kind: dict(by_unseen) for kind, by_unseen in self.errors.items()}
         described = {"blends": listed, "errors": errors, "encoder_version": self.encoder_version, **known}
-        (folder / _BLENDS).write_text(json.dumps(described))
+        archive.save_description(folder / _BLENDS, described)
 
     @classmethod
     def load(cls, folder: Path) -> "SourceModel":
-        """From the folder that `save` wrote."""
-        description = json.loads((folder / _BLENDS).read_text())
+        """Read what `save` wrote."""
+        description = archive.load_description(folder / _BLENDS)
         listed = description["blends"]
         names = sorted({name for blend in listed.values() for name in blend["weights"]})
         components = {name: load_predictor(folder / "components" / name) for name in names}
@@ -154,11 +183,11 @@ class SourceModel:
         assert self.with_amm is not None
         samples, examples = with_questions(self.machines.samples, questions)
         is_new = np.array([target not in self.machines.trained for target in questions.targets])
-        found = np.empty(len(examples))
+        log_ratios = np.empty(len(examples))
         for unseen, chosen in (("application", ~is_new), ("machine", is_new)):
             if chosen.any():
-                found[chosen] = self.with_amm[unseen].predict(samples, examples.where(chosen))  # type: ignore[index]
-        return found
+                log_ratios[chosen] = self.with_amm[unseen].predict(samples, examples.where(chosen))  # type: ignore[index]
+        return log_ratios
 
     def _without_amm(self, questions: Questions) -> Floats:
         """Counters alone: which machines they are does not matter, so any stands for one that is not known."""

@@ -29,7 +29,7 @@ class Unchanged:
 
     @classmethod
     def load(cls, folder: Path) -> "Unchanged":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         return cls()
 
 
@@ -47,7 +47,7 @@ class BenchmarkMean:
 
     @classmethod
     def load(cls, folder: Path) -> "BenchmarkMean":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         return cls()
 
 
@@ -63,7 +63,7 @@ class PairMedian:
 
     @classmethod
     def fit(cls, samples: PairedSamples) -> "PairMedian":
-        """From all runs that can be seen."""
+        """Fit to all runs that can be seen."""
         times = samples.log_seconds[:, ~samples.is_benchmark]
         medians = np.full((len(times), len(times)), np.nan)
         for source in samples.training_machines:
@@ -78,8 +78,8 @@ class PairMedian:
         place = {name: position for position, name in enumerate(self._machines)}
         here = np.array([place.get(name, -1) for name in samples.machines])
         padded = np.pad(self._medians, (0, 1), constant_values=np.nan)
-        found = padded[here[examples.source], here[examples.target]]
-        return np.where(np.isnan(found), BenchmarkMean().predict(samples, examples), found)
+        medians = padded[here[examples.source], here[examples.target]]
+        return np.where(np.isnan(medians), BenchmarkMean().predict(samples, examples), medians)
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
@@ -87,6 +87,6 @@ class PairMedian:
 
     @classmethod
     def load(cls, folder: Path) -> "PairMedian":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(folder / _FILE)
         return cls(tuple(description["machines"]), arrays["medians"])

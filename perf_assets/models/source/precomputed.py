@@ -19,7 +19,7 @@ class RadialSums:
     weights: Floats
     """Lengths x centres x sums."""
     constants: Floats
-    """Of each sum."""
+    """Constant term of each sum."""
 
     def of(self, logs: Floats) -> Floats:
         """Runs x sums, from runs x signed logarithms of counters."""

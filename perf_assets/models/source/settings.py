@@ -1,4 +1,4 @@
-"""What a training of source models can be told."""
+"""Settings of a training of source models."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,4 +30,11 @@ class SourceSettings(BaseModel):
     prior_components: tuple[str, ...] = Field(
         default=("bilinear", "mixture"), min_length=1, description="Closed forms that target models start from"
     )
+    attention_steps: int = Field(default=250, ge=1, description="Training steps of each net of the attention")
+    attention_members: int = Field(default=4, ge=1, description="Nets of the attention, whose mean answers")
     seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
+
+    @classmethod
+    def quick(cls) -> "SourceSettings":
+        """Two methods and a short training of the attention: a tenth of the time, and less accurate."""
+        return cls(without_amm=("raw_xgboost",), with_amm=("raw_amm_xgboost",), attention_steps=60, attention_members=1)

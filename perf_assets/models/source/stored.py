@@ -1,11 +1,11 @@
 """Fitted methods as folders: saved with their kind, and loaded again by it."""
 
-import json
 from pathlib import Path
 from typing import Protocol
 
 from perf_assets.core.errors import UnreadableFileError
-from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.common import archive
+from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
@@ -29,31 +29,27 @@ _KINDS: dict[str, type["StoredPredictor"]] = {
 }
 
 
-class StoredPredictor(Protocol):
+class StoredPredictor(PairPredictor, Protocol):
     """A fitted method that can be stored."""
-
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times; looks at counters of the sources and at benchmarks, never at times on the target."""
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
 
     @classmethod
     def load(cls, folder: Path) -> "StoredPredictor":
-        """A saved one."""
+        """Read what `save` wrote."""
 
 
 def save_predictor(predictor: StoredPredictor, folder: Path) -> None:
     """Store a fitted method with its kind."""
     folder.mkdir(parents=True, exist_ok=True)
     predictor.save(folder)
-    (folder / _FILE).write_text(json.dumps({"kind": type(predictor).__name__}))
+    archive.save_description(folder / _FILE, {"kind": type(predictor).__name__})
 
 
 def load_predictor(folder: Path) -> StoredPredictor:
     """A saved method of any kind."""
     try:
-        kind = json.loads((folder / _FILE).read_text())["kind"]
-        return _KINDS[kind].load(folder)
-    except (OSError, ValueError, KeyError) as error:
+        return _KINDS[archive.load_description(folder / _FILE)["kind"]].load(folder)
+    except (ValueError, KeyError) as error:
         raise UnreadableFileError(f"{folder} is no saved model ({error})") from None

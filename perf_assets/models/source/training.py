@@ -3,20 +3,25 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.metrics import mape_of_logs
 from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
-from perf_assets.models.source.blend import Blend, HeldOut, choose_by_log_error, distance, log_error
-from perf_assets.models.source.methods import Workshop, best_components
+from perf_assets.models.amm.tabnet import TabNetEmbedding
+from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
+from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, held_out_fold, log_error
+from perf_assets.models.source.methods import MethodFactory, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.source.tree_features import Embedded
 
 BLEND = "with_amm"
 """The blend among the scores: its weights for a fold were chosen on the others."""
@@ -48,7 +53,7 @@ class TrainedSource:
     """unseen, method, mape_ratio, median_ape_ratio, log_rmse, weight in the blend: on held-out folds."""
     selection_seconds: float
     fit_seconds: float
-    """Of fitting what was chosen on everything: one training."""
+    """Time to fit what was chosen on everything: one training."""
 
 
 def train_source(
@@ -66,10 +71,10 @@ def train_source(
     if not len(samples.examples()):
         raise BadInputError("source models need two machines with RAJAPerf that ran the same configuration: land more")
     start = time.monotonic()
-    workshop = Workshop(settings.seed, described.options)
+    factory = MethodFactory(settings.seed, described.options, attention_of(settings))
     without_each = described.amms_without
-    tried = {unseen: _held_out(samples, unseen, workshop, without_each, settings, progress) for unseen in _UNSEEN}
-    scores = pd.concat([_scores(unseen, *found) for unseen, found in tried.items()], ignore_index=True)
+    tried = {unseen: _held_out(samples, unseen, factory, without_each, settings, progress) for unseen in _UNSEEN}
+    scores = pd.concat([_scores(unseen, *held_out) for unseen, held_out in tried.items()], ignore_index=True)
     without = _best_of(scores, settings.without_amm)
     published = _best_of(scores, settings.with_amm)
     selected = time.monotonic()
@@ -80,21 +85,33 @@ def train_source(
         kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
         weights, errors = blend_or_step_aside(kept, components)
         chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
-        blends[unseen] = Blend({name: workshop.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
+        blends[unseen] = Blend({name: factory.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
         scores = pd.concat([scores, pd.DataFrame([_score(unseen, BLEND, errors)])], ignore_index=True)
     model = SourceModel(
         machines=Machines.of(samples),
-        without_amm=workshop.fit(without, samples, "application"),  # type: ignore[arg-type]
+        without_amm=factory.fit(without, samples, "application"),  # type: ignore[arg-type]
         with_amm=blends,
         errors={kind: _log_errors(scores, method) for kind, method in (("with", BLEND), ("without", without))},
         encoder_version=described.version,
     )
     weights_of = {(unseen, name): w for unseen, blend in blends.items() for name, w in blend.weights.items()}
     scores["blend_weight"] = [weights_of.get(key, 0.0) for key in zip(scores["unseen"], scores["method"], strict=True)]
-    return TrainedSource(model, without, published, scores, selected - start, time.monotonic() - selected)
+    return TrainedSource(
+        model=model,
+        chosen_without_amm=without,
+        chosen_published=published,
+        scores=scores,
+        selection_seconds=selected - start,
+        fit_seconds=time.monotonic() - selected,
+    )
 
 
-def blend_or_step_aside(folds: Sequence[HeldOut], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
+def attention_of(settings: SourceSettings) -> AttentionSettings:
+    """Settings of the attention among the methods."""
+    return AttentionSettings(steps=settings.attention_steps, members=settings.attention_members)
+
+
+def blend_or_step_aside(folds: Sequence[HeldOutFold], names: Sequence[str]) -> tuple[Floats, list[Floats]]:
     """Weights of the components, and the log errors on each fold with weights chosen on the other folds.
 
     Where such a blend is worse than one of the plain answers alone, that one answers.
@@ -139,11 +156,11 @@ def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, float]:
 def _held_out(
     samples: PairedSamples,
     unseen: Unseen,
-    workshop: Workshop,
+    factory: MethodFactory,
     amms_without: Mapping[str, Amms],
     settings: SourceSettings,
     progress: Callable[[str], None],
-) -> tuple[list[str], list[HeldOut]]:
+) -> tuple[list[str], list[HeldOutFold]]:
     """Names of all methods, and their predictions for each held-out application or machine.
 
     As many folds at a time as there are threads to use; with too few applications or machines there are none.
@@ -158,25 +175,26 @@ def _held_out(
         progress(f"nothing is held out: {error}")
         return names, []
     pieces = [
-        _Piece(
+        _FoldTask(
             position=position,
             unseen=unseen,
             names=tuple(names),
-            seed=workshop.seed,
-            amm_options=workshop.amm_options,
+            seed=factory.seed,
+            amm_options=factory.amm_options,
+            attention=factory.attention,
             amms=amms_without.get(fold.held_out) if unseen == "machine" else None,
         )
         for position, fold in enumerate(folds)
     ]
-    found: dict[int, HeldOut] = {}
+    by_position: dict[int, HeldOutFold] = {}
     for piece, held_out in side_by_side(_predict_fold, samples, pieces):
-        found[piece.position] = held_out
-        progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(found)} of {len(folds)}")
-    return names, [found[position] for position in range(len(folds))]
+        by_position[piece.position] = held_out
+        progress(f"unseen {unseen}: {folds[piece.position].held_out} done, {len(by_position)} of {len(folds)}")
+    return names, [by_position[position] for position in range(len(folds))]
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _FoldTask:
     """One fold for a worker process."""
 
     position: int
@@ -184,38 +202,37 @@ class _Piece:
     names: tuple[str, ...]
     seed: int
     amm_options: AmmOptions | None
+    attention: AttentionSettings | None
     amms: Amms | None
-    """By an encoder that has not seen the machine that is held out."""
+    """AMMs by an encoder that has not seen the machine that is held out."""
 
 
-def _predict_fold(samples: PairedSamples, piece: _Piece) -> HeldOut:
+def _predict_fold(samples: PairedSamples, piece: _FoldTask) -> HeldOutFold:
     if piece.amms is not None:
         samples = replace(samples, amms=piece.amms)
     fold = list(BY_UNSEEN[piece.unseen](samples))[piece.position]
-    workshop, train, test = Workshop(piece.seed, piece.amm_options), fold.train, fold.some_of_test
-    found = [workshop.fit(name, train, fold.unseen).predict(samples, test) for name in piece.names]
-    return HeldOut(np.stack(found), samples.log_relative_time(test), distance(samples, test))
+    factory = MethodFactory(piece.seed, piece.amm_options, piece.attention)
+    return held_out_fold(samples, fold, piece.names, partial(factory.fit, unseen=fold.unseen))
 
 
-def _only(fold: HeldOut, positions: Sequence[int]) -> HeldOut:
-    return HeldOut(fold.found[list(positions)], fold.true, fold.distance)
+def _only(fold: HeldOutFold, positions: Sequence[int]) -> HeldOutFold:
+    return HeldOutFold(fold.found[list(positions)], fold.true, fold.distance)
 
 
-def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOut]) -> pd.DataFrame:
+def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOutFold]) -> pd.DataFrame:
     return pd.DataFrame(
         [_score(unseen, name, [fold.found[i] - fold.true for fold in folds]) for i, name in enumerate(names)]
     )
 
 
 def _score(unseen: Unseen, name: str, log_errors: Sequence[Floats]) -> dict[str, object]:
-    relative = [np.abs(np.expm1(errors)) for errors in log_errors]
-    if not relative:
+    if not log_errors:
         return {"unseen": unseen, "method": name, "mape_ratio": np.nan, "median_ape_ratio": np.nan, "log_rmse": np.nan}
     return {
         "unseen": unseen,
         "method": name,
-        "mape_ratio": float(np.mean([r.mean() for r in relative])),
-        "median_ape_ratio": float(np.mean([np.median(r) for r in relative])),
+        "mape_ratio": float(np.mean([mape_of_logs(errors) for errors in log_errors])),
+        "median_ape_ratio": float(np.mean([np.median(np.abs(np.expm1(errors))) for errors in log_errors])),
         "log_rmse": float(np.mean([np.sqrt(np.mean(errors**2)) for errors in log_errors])),
     }
 
@@ -227,3 +244,40 @@ def _best_of(scores: pd.DataFrame, names: Sequence[str]) -> str:
     """
     errors = scores[scores["method"].isin(names)].groupby("method")["log_rmse"].mean().dropna()
     return names[0] if errors.empty else str(errors.idxmin())
+
+
+def behaves_like(samples: PairedSamples, model: SourceModel, settings: SourceSettings) -> pd.DataFrame:
+    """machine, app, kernel, attention_ratio, runs_count: which kernels an application behaves like.
+
+    From the attention in the model's blend, or from one fitted for this where the blend does without it.
+    """
+    components = [c for blend in (model.with_amm or {}).values() for c in blend.components.values()]
+    attention = next((c for c in components if isinstance(c, BenchmarkAttention)), None)
+    attention = attention or BenchmarkAttention(attention_of(settings), settings.seed).fit(samples)
+    rows = []
+    for machine in samples.training_machines:
+        kernels, shares = attention.behaves_like(samples, int(machine))
+        seen = np.isfinite(samples.log_seconds[machine]) & ~samples.is_benchmark
+        for app in sorted(set(samples.apps[seen].tolist())):
+            chosen = seen & (samples.apps == app)
+            described = {"machine": samples.machines[machine], "app": app, "runs_count": int(chosen.sum())}
+            mean = np.clip(shares[chosen].mean(axis=0), 0.0, 1.0)
+            rows += [
+                {**described, "kernel": k, "attention_ratio": float(s)} for k, s in zip(kernels, mean, strict=True)
+            ]
+    return pd.DataFrame(rows)
+
+
+def feature_masks(samples: PairedSamples, embedded: Embedded) -> pd.DataFrame:
+    """app, feature, attention_ratio: what TabNet looks at when it embeds the runs of an application."""
+    assert isinstance(embedded.embedding, TabNetEmbedding)
+    machines = samples.training_machines
+    seen = np.isfinite(samples.log_seconds[machines]) & ~samples.is_benchmark
+    masks = embedded.embedding.masks(embedded.scaler.transform(samples.counters[machines][seen]))
+    apps = np.broadcast_to(samples.apps, seen.shape)[seen]
+    rows = [
+        {"app": app, "feature": feature, "attention_ratio": float(np.clip(share, 0.0, 1.0))}
+        for app in sorted(set(apps.tolist()))
+        for feature, share in zip(samples.counter_names, masks[apps == app].mean(axis=0), strict=True)
+    ]
+    return pd.DataFrame(rows)

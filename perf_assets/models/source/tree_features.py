@@ -17,7 +17,7 @@ from perf_assets.models.amm.relative import RelativeAmm
 from perf_assets.models.common import archive
 
 
-class Part(Protocol):
+class FeaturePart(Protocol):
     """A fitted part."""
 
     def columns(self, samples: PairedSamples, examples: Examples) -> Floats:
@@ -28,7 +28,7 @@ class Part(Protocol):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """A saved one."""
+        """Read what `save` wrote."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Counters:
 
     @classmethod
     def load(cls, path: Path) -> "Counters":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(Scaler.from_arrays(archive.load(path)[1]))
 
 
@@ -68,7 +68,7 @@ class OneHot:
 
     @classmethod
     def load(cls, path: Path) -> "OneHot":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(tuple(archive.load(path)[0]["machines"]))
 
 
@@ -89,7 +89,7 @@ class Specification:
 
     @classmethod
     def load(cls, path: Path) -> "Specification":
-        """A saved one."""
+        """Read what `save` wrote."""
         archive.load(path)
         return cls()
 
@@ -108,16 +108,14 @@ class Embedded:
 
     def save(self, path: Path) -> None:
         """Store into a file."""
-        weights = {f"embedding.{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed("embedding.", self.embedding.arrays())
         archive.save(path, self.embedding.description(), {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "Embedded":
-        """A saved one."""
+        """Read what `save` wrote."""
         description, arrays = archive.load(path)
-        start = "embedding."
-        weights = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-        return cls(Scaler.from_arrays(arrays), restore_embedding(description, weights))
+        return cls(Scaler.from_arrays(arrays), restore_embedding(description, archive.part("embedding.", arrays)))
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class PublishedAmm:
         return np.hstack([vectors[examples.source], vectors[examples.target]])
 
     def with_options(self, options: AmmOptions, samples: PairedSamples) -> "PublishedAmm":
-        """The same encoder, whose outputs are combined in another way; nothing is trained again."""
+        """Combine the encoder's outputs in another way; nothing is trained again."""
         plain = replace(self.encoder, options=replace(options, normalize="none"))
         largest = float(plain.machine_models(samples)[samples.encoder_machines].max())
         return PublishedAmm(replace(self.encoder, options=options, fleet_max=largest))
@@ -143,7 +141,7 @@ class PublishedAmm:
 
     @classmethod
     def load(cls, path: Path) -> "PublishedAmm":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(AmmEncoder.load(path))
 
 
@@ -166,7 +164,7 @@ class DescribedAmm:
 
     @classmethod
     def load(cls, path: Path) -> "DescribedAmm":
-        """From the file that `save` wrote."""
+        """Read what `save` wrote."""
         return cls(AmmOptions(**archive.load(path)[0]))
 
 
@@ -191,7 +189,7 @@ class RelativeComponents:
 
     @classmethod
     def load(cls, path: Path) -> "RelativeComponents":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(RelativeAmm.from_arrays(archive.load(path)[1]))
 
 
@@ -216,7 +214,7 @@ def fit_published_amm(samples: PairedSamples, seed: int, options: AmmOptions | N
 
 
 OTHER_EMBEDDINGS = ("nn", "ae", "vae")
-"""Beside TabNet."""
+"""Embeddings beside TabNet."""
 OTHER_AMM_OPTIONS = {
     "l2": AmmOptions(weighting="l2"),
     "variance": AmmOptions(weighting="variance"),
@@ -224,8 +222,8 @@ OTHER_AMM_OPTIONS = {
     "fleet_max": AmmOptions(normalize="fleet_max"),
     "none": AmmOptions(normalize="none"),
 }
-"""Beside the mean with `own_max`."""
-FIT: dict[str, Callable[[PairedSamples, int], Part]] = {
+"""Options beside the mean with `own_max`."""
+FIT: dict[str, Callable[[PairedSamples, int], FeaturePart]] = {
     "counters": lambda samples, seed: Counters(fit_scaler(samples)),
     "one_hot": lambda samples, seed: OneHot(tuple(samples.machines[m] for m in samples.training_machines)),
     "specification": lambda samples, seed: Specification(),
@@ -235,7 +233,7 @@ FIT: dict[str, Callable[[PairedSamples, int], Part]] = {
     "relative_amm": lambda samples, seed: RelativeComponents(RelativeAmm.fit(samples)),
 }
 """Parts by name, with their default settings."""
-LOAD: dict[str, Callable[[Path], Part]] = {
+LOAD: dict[str, Callable[[Path], FeaturePart]] = {
     "counters": Counters.load,
     "one_hot": OneHot.load,
     "specification": Specification.load,

@@ -34,13 +34,13 @@ UNCHANGED = (NOISE,)
 KINDS = (UNCHANGED, CONSTANT_RATIO, EVERY_CAUSE)
 """Kinds of corrections, by their causes."""
 _STEPS, _CLOSE, _LONGEST_STEP = 40, 1e-3, 1.5
-"""Of the search for amplitudes: most steps, the step that ends it, and the longest one, in logarithms."""
+"""Search for amplitudes: most steps, the step that ends it, and the longest one, in logarithms."""
 _JITTER = 1e-6
 
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What the covariance sees of runs, one a row."""
+    """What the covariance sees of runs, one per row."""
 
     counters: Floats
     """Runs x counters, standardised and divided by the root of their number."""
@@ -48,13 +48,13 @@ class RunInputs:
     """Runs x other machines: log time there relative to the source, centred and scaled to mean square 1 in all."""
     apps: NDArray[np.str_]
     blind: Floats | None = None
-    """Of each run, the share of the other machines that did not run it: its profile there is not known. None is 0."""
+    """Per run, the share of the other machines that did not run it: its profile there is not known. None is 0."""
 
     def __len__(self) -> int:
         return len(self.apps)
 
     def at(self, rows: Indices) -> "RunInputs":
-        """Some of them."""
+        """Inputs of the chosen runs."""
         blind = None if self.blind is None else self.blind[rows]
         return RunInputs(self.counters[rows], self.profile[rows], self.apps[rows], blind)
 
@@ -64,9 +64,9 @@ class Spreads:
     """Expected standard deviations in log seconds."""
 
     offset: float
-    """Of the machine as a whole."""
+    """Spread of the machine as a whole."""
     run: float
-    """Of a run around that, from all other causes together."""
+    """Spread of a run around the machine's, from all other causes together."""
 
     def by_cause(self) -> Floats:
         """Offset, application, counters, profile, noise: the last four have a quarter of the variance of a run each."""
@@ -80,7 +80,7 @@ class Expectation:
     amplitudes: Floats
     """Standard deviations by cause (offset, application, counters, profile, noise), in log seconds."""
     freedom: Floats
-    """By cause: standard deviation of the logarithm of the true amplitude around that of the expected one."""
+    """Standard deviation, by cause, of the logarithm of the true amplitude around that of the expected one."""
     length_shares: Floats
     """Probability of each of `LENGTHS`, with sum 1."""
     kind_shares: Floats
@@ -88,7 +88,7 @@ class Expectation:
 
     @classmethod
     def of(cls, spreads: Spreads) -> "Expectation":
-        """Where only the size of errors is known: a factor of two either way, all lengths and kinds as likely."""
+        """Expect errors of a known size: a factor of two either way, all lengths and kinds as likely."""
         lengths, kinds = (np.full(count, 1 / count) for count in (len(LENGTHS), len(KINDS)))
         return cls(spreads.by_cause(), np.full(len(EVERY_CAUSE), FREEDOM), lengths, kinds)
 
@@ -101,7 +101,7 @@ class Expectation:
         return replace(self, amplitudes=amplitudes)
 
     def arrays(self) -> dict[str, Floats]:
-        """By name, to be saved."""
+        """Arrays to store, by name."""
         return {
             "amplitudes": self.amplitudes,
             "freedom": self.freedom,
@@ -119,7 +119,7 @@ class Process:
     """Standard deviations by cause, in log seconds; the last is the noise."""
     runs: RunInputs
     inverse: Floats
-    """Of the covariance of the observed runs with noise."""
+    """Inverse covariance of the observed runs with noise."""
     coefficients: Floats
     evidence: float
     """Log marginal likelihood of the residuals, integrated over the amplitudes (Laplace), plus the logarithm of the
@@ -147,13 +147,13 @@ class Process:
         return np.asarray(self.amplitudes[PROFILE] ** 2 * (self.coefficients @ self.runs.profile))
 
     def variance(self, runs: RunInputs) -> Floats:
-        """Of the residual of other runs, each for itself, without noise."""
+        """Variance of the residual of other runs, each for itself, without noise."""
         across = self._prior_covariance(runs, self.runs)
         known = ((across @ self.inverse) * across).sum(axis=1)
         return np.asarray(np.maximum(self._prior_variance(runs) - known, 0.0))
 
     def covariance(self, runs: RunInputs, others: RunInputs) -> Floats:
-        """Of residuals at `runs` with those at `others`, given what was observed; without noise."""
+        """Covariance of residuals at `runs` with those at `others`, given what was observed; without noise."""
         across, back = self._prior_covariance(runs, self.runs), self._prior_covariance(self.runs, others)
         return np.asarray(self._prior_covariance(runs, others) - across @ self.inverse @ back)
 
@@ -211,7 +211,7 @@ def evidence_weights(processes: Sequence[Process]) -> Floats:
 
 
 def without_profile(process: Process) -> Process:
-    """The same but for the profile, for questions about uncertainty alone: nothing it says of means holds."""
+    """Process without its profile, for questions about uncertainty alone: nothing it says of means holds."""
     amplitudes = process.amplitudes.copy()
     amplitudes[PROFILE] = 0.0
     return _condition(process.runs, np.zeros(len(process.runs)), amplitudes, process.length, process.evidence)
@@ -275,7 +275,14 @@ def _fit(runs: RunInputs, residual: Floats, expected: Expectation, length: float
 def _condition(runs: RunInputs, residual: Floats, amplitudes: Floats, length: float, evidence: float) -> Process:
     causes = np.concatenate([_causes(runs, runs, length), np.eye(len(runs))[None]])
     inverse: Floats = np.asarray(np.linalg.inv(_covariance(causes, amplitudes)), np.float64)
-    return Process(length, amplitudes, runs, inverse, inverse @ residual, evidence)
+    return Process(
+        length=length,
+        amplitudes=amplitudes,
+        runs=runs,
+        inverse=inverse,
+        coefficients=inverse @ residual,
+        evidence=evidence,
+    )
 
 
 def _covariance(causes: Floats, amplitudes: Floats) -> Floats:

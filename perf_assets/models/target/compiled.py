@@ -26,11 +26,11 @@ class QuickPaired:
 
     model: PairedModel
     rows: dict[str, int]
-    """By configuration."""
+    """Row of each configuration."""
     times: Floats
     """Configurations x machines: log seconds, NaN on the target."""
     is_known: Mask
-    """Of configurations: whether a machine that is neither source nor target ran them."""
+    """Per configuration, whether a machine that is neither source nor target ran them."""
     prior: tuple[RunTerms, ...]
     profile: tuple[Floats, Floats]
     """What the profile of a configuration adds: a constant, and a slope on the log seconds on the source."""
@@ -39,7 +39,7 @@ class QuickPaired:
 
     @classmethod
     def of(cls, model: PairedModel, samples: PairedSamples) -> "QuickPaired":
-        """From the samples that the model was fitted on."""
+        """Compile a model on the samples that it was fitted on."""
         times = np.vstack([samples.log_seconds.T, np.full(len(samples.machines), np.nan)])
         times[:, model.target] = np.nan
         elsewhere = np.delete(times, [model.source, model.target], axis=1)
@@ -48,7 +48,14 @@ class QuickPaired:
         prior = _prior_terms(model.prior, samples, model.source, model.target, names) if model.prior else ()
         is_known = np.isfinite(elsewhere).any(axis=1)
         return cls(
-            model, rows, times, is_known, prior, _profile(model, times), _by_app(model), _correction(model, samples)
+            model=model,
+            rows=rows,
+            times=times,
+            is_known=is_known,
+            prior=prior,
+            profile=_profile(model, times),
+            by_app=_by_app(model),
+            correction=_correction(model, samples),
         )
 
     def rows_of(self, configurations: Sequence[str]) -> Indices:
@@ -59,10 +66,10 @@ class QuickPaired:
     def predict(self, asked: Questions, rows: Indices) -> Floats:
         """Log seconds on the target."""
         logs, base = signed_log(asked.counters), asked.log_seconds
-        found = base + self.profile[0][rows] + self.profile[1][rows] * base + self.correction.of(logs)[:, 0]
+        log_seconds = base + self.profile[0][rows] + self.profile[1][rows] * base + self.correction.of(logs)[:, 0]
         if self.model.has_prior.any():
-            found += float(self.model.shares[self.model.has_prior].sum()) * self._prior(logs, rows, base)
-        return np.asarray(found + [self.by_app.get(app, 0.0) for app in asked.apps])
+            log_seconds += float(self.model.shares[self.model.has_prior].sum()) * self._prior(logs, rows, base)
+        return np.asarray(log_seconds + [self.by_app.get(app, 0.0) for app in asked.apps])
 
     def distribution(self, asked: Questions, rows: Indices) -> tuple[Floats, Floats]:
         """Log seconds on the target and their standard deviation, noise of a run included."""
@@ -71,11 +78,11 @@ class QuickPaired:
         return self.model.combine(runs, base, self._prior(logs, rows, base))
 
     def _prior(self, logs: Floats, rows: Indices, base: Floats) -> Floats:
-        found = np.zeros(len(rows))
+        log_ratios = np.zeros(len(rows))
         for terms in self.prior:
-            found += terms.constant[rows] + terms.slope[rows] * base
-            found += np.einsum("ij,ij->i", terms.along[rows], terms.sums.of(logs))
-        return found
+            log_ratios += terms.constant[rows] + terms.slope[rows] * base
+            log_ratios += np.einsum("ij,ij->i", terms.along[rows], terms.sums.of(logs))
+        return log_ratios
 
 
 def _prior_terms(
@@ -123,11 +130,11 @@ def _profile(model: PairedModel, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _by_app(model: PairedModel) -> dict[str, float]:
-    found: dict[str, float] = {}
+    by_app: dict[str, float] = {}
     for share, process in zip(model.shares, model.processes, strict=True):
         for app, value in process.app_weights().items():
-            found[app] = found.get(app, 0.0) + float(share) * value
-    return found
+            by_app[app] = by_app.get(app, 0.0) + float(share) * value
+    return by_app
 
 
 def _correction(model: PairedModel, samples: PairedSamples) -> RadialSums:

@@ -31,11 +31,9 @@ from perf_assets.models.target.causes import (
     fit_processes,
     restore,
 )
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged
+from perf_assets.models.target.prior import Prior, expectation_unchanged, fit_prior
 from perf_assets.models.target.run_view import RunView
 from perf_assets.models.target.trials import as_run_on_source_only
-
-__all__ = ["PairedAdaptation", "PairedModel", "Prior", "PriorParts", "attention_prior"]
 
 WITHOUT_PRIOR = {"source_unchanged": UNCHANGED, "constant_ratio": CONSTANT_RATIO, "without_prior": EVERY_CAUSE}
 WITH_PRIOR = {"prior_unchanged": UNCHANGED, "prior_constant_ratio": CONSTANT_RATIO, "with_prior": EVERY_CAUSE}
@@ -45,26 +43,17 @@ _NEGLIGIBLE = 1e-3
 _PRIOR_FOLDER, _CORRECTION_FILE = "prior", "correction.npz"
 
 
-class PairedAdaptation:
-    """Fits the correction."""
+def fit_paired(
+    samples: PairedSamples, source: int, target: int, shots: Indices, seed: int = 0, prior: Prior | None = None
+) -> "PairedModel":
+    """Fit the correction from the target's times of `shots` (configurations that ran on both) and of no others.
 
-    def fit(
-        self,
-        samples: PairedSamples,
-        source: int,
-        target: int,
-        shots: Indices,
-        seed: int = 0,
-        prior: Prior | None = None,
-    ) -> "PairedModel":
-        """From the target's times of `shots` (configurations that ran on both) and of no others.
-
-        `prior` comes from `attention_prior`, once for a target; without one it is fitted here, with `seed`, which
-        takes most of the time. Where nothing can be known before (no benchmark, no third machine) there is none.
-        """
-        if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
-            prior = attention_prior(samples, target, seed, source=source)
-        return fit_correction(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
+    `prior` comes from `fit_prior`, once for a target; without one it is fitted here, with `seed`, which takes most of
+    the time. Where nothing can be known before (no benchmark, no third machine) there is none.
+    """
+    if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
+        prior = fit_prior(samples, target, seed, source=source)
+    return fit_correction(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
 
 
 def fit_correction(
@@ -116,17 +105,17 @@ def fit_candidates(
             candidates += [name] * len(fitted)
             has_prior += [prior is not None] * len(fitted)
     return PairedModel(
-        samples.machines,
-        source,
-        target,
-        tuple(samples.configurations[row] for row in shots),
-        view,
-        given,
-        processes,
-        tuple(candidates),
-        np.array(has_prior),
-        evidence_weights(processes),
-        {prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
+        machines=samples.machines,
+        source=source,
+        target=target,
+        shots=tuple(samples.configurations[row] for row in shots),
+        view=view,
+        prior=given,
+        processes=processes,
+        candidates=tuple(candidates),
+        has_prior=np.array(has_prior),
+        shares=evidence_weights(processes),
+        residuals={prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
     )
 
 
@@ -143,13 +132,13 @@ class PairedModel:
     prior: Prior | None
     processes: list[Process]
     candidates: tuple[str, ...]
-    """Of each process: its candidate, one of `WITHOUT_PRIOR` and `WITH_PRIOR`."""
+    """Candidate of each process, one of `WITHOUT_PRIOR` and `WITH_PRIOR`."""
     has_prior: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
-    """Of each process: whether it corrects the prior, or else the source's time."""
+    """Per process, whether it corrects the prior, or else the source's time."""
     shares: Floats
-    """Of each process, with sum 1."""
+    """Weight of each process; the sum is 1."""
     residuals: dict[bool, Floats]
-    """Of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
+    """Residuals of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
 
     def predict(self, samples: PairedSamples, rows: Indices) -> Floats:
         """Log seconds on the target of configurations that ran on the source."""
@@ -172,15 +161,15 @@ class PairedModel:
         """
         means = self._means(runs, base, prior)
         variances = np.stack([process.variance(runs) + process.noise**2 for process in self.processes])
-        found = self.shares @ means
-        between = (means - found) ** 2
-        return np.asarray(found), np.asarray(np.sqrt(self.shares @ (variances + between)))
+        mean = self.shares @ means
+        between = (means - mean) ** 2
+        return np.asarray(mean), np.asarray(np.sqrt(self.shares @ (variances + between)))
 
     def covariance(self, samples: PairedSamples, rows: Indices, others: Indices) -> Floats:
         """Rows x others: covariance of what is not known of their log seconds, without noise of a run."""
         runs, further = self._inputs(samples, rows), self._inputs(samples, others)
-        found = [process.covariance(runs, further) for process in self.processes]
-        return np.asarray(np.tensordot(self.shares, np.stack(found), 1))
+        by_process = [process.covariance(runs, further) for process in self.processes]
+        return np.asarray(np.tensordot(self.shares, np.stack(by_process), 1))
 
     def held_out(self, samples: PairedSamples, shots: Indices, *, alone: bool = False) -> tuple[Floats, Floats]:
         """Expected log seconds and standard deviation of each of the model's own shots, given all others.
@@ -189,9 +178,12 @@ class PairedModel:
         """
         asked = as_run_on_source_only(samples, self.source, shots) if alone else samples
         runs, prior = self._inputs(asked, shots), self._prior(asked, shots)
-        found = [process.without_each(runs) for process in self.processes]
+        by_process = [process.without_each(runs) for process in self.processes]
         before = samples.log_seconds[self.source, shots] + np.outer(self.has_prior, prior)
-        means, spreads = before + np.stack([mean for mean, _ in found]), np.stack([spread for _, spread in found])
+        means, spreads = (
+            before + np.stack([mean for mean, _ in by_process]),
+            np.stack([spread for _, spread in by_process]),
+        )
         mean = self.shares @ means
         return mean, np.asarray(np.sqrt(self.shares @ (spreads**2 + (means - mean) ** 2)))
 
@@ -204,12 +196,6 @@ class PairedModel:
         """The model of those processes that have a share to speak of."""
         kept = np.flatnonzero(self.shares > _NEGLIGIBLE)
         return self._of(kept, self.shares[kept] / self.shares[kept].sum())
-
-    @property
-    def candidate_shares(self) -> dict[str, float]:
-        """Share of each candidate that has one, with sum 1."""
-        names = dict.fromkeys(self.candidates)
-        return {name: float(self.shares[np.array(self.candidates) == name].sum()) for name in names}
 
     @property
     def noise(self) -> float:
@@ -248,26 +234,28 @@ class PairedModel:
 
     @classmethod
     def load(cls, folder: Path) -> "PairedModel":
-        """From what `save` stored. The samples it is used on must have the same machines, counters and benchmark."""
+        """Read what `save` wrote. The samples it is used on must have the same machines, counters and benchmark."""
         description, arrays = archive.load(folder / _CORRECTION_FILE)
         runs = RunInputs(arrays["counters"], arrays["profile"], arrays["apps"])
         residuals = {bool(key): arrays[f"residual_{key}"] for key in (0, 1) if f"residual_{key}" in arrays}
         has_prior = arrays["process_has_prior"]
         return cls(
-            tuple(description["machines"]),
-            description["source"],
-            description["target"],
-            tuple(description["shots"]),
-            RunView(Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]),
-            Prior.load(folder / _PRIOR_FOLDER) if description["has_prior"] else None,
-            [
+            machines=tuple(description["machines"]),
+            source=description["source"],
+            target=description["target"],
+            shots=tuple(description["shots"]),
+            view=RunView(
+                Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]
+            ),
+            prior=Prior.load(folder / _PRIOR_FOLDER) if description["has_prior"] else None,
+            processes=[
                 restore(process, runs, residuals[bool(has)])
                 for process, has in zip(description["processes"], has_prior, strict=True)
             ],
-            tuple(description["candidates"]),
-            has_prior,
-            arrays["shares"],
-            residuals,
+            candidates=tuple(description["candidates"]),
+            has_prior=has_prior,
+            shares=arrays["shares"],
+            residuals=residuals,
         )
 
     def _of(self, kept: Indices, shares: Floats) -> "PairedModel":

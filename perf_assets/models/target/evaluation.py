@@ -7,9 +7,10 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.metrics import log_rmse, mape
 from perf_assets.features.samples import Floats, Indices, PairedSamples
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.target.causes import Expectation
 from perf_assets.models.target.correction import fit_correction
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, expectation_unchanged
+from perf_assets.models.target.prior import Prior, PriorParts, expectation_unchanged, fit_prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
 Progress = Callable[[str], None]
@@ -17,8 +18,6 @@ Row = dict[str, str | int | float]
 
 METHODS = ("source_unchanged", "constant_ratio", "without_prior", "with_prior", "paired", *SHOTS_ONLY)
 """The last learn log seconds on the target from counters on the source, from the shots alone."""
-NINETY_PERCENT = 1.645
-"""Standard deviations on either side of a normal distribution's mean that hold nine tenths."""
 
 _Predicted = tuple[Floats, Floats | None]
 """Log seconds, and their standard deviations where a method gives them."""
@@ -59,15 +58,6 @@ def evaluate_paired(
     return rows
 
 
-def summary(rows: Sequence[Row], method: str, shots: int) -> dict[str, float]:
-    """Of a method at a number of shots: median and mean `mape` over targets, sources and seeds, and mean coverage."""
-    chosen = [row for row in rows if row["method"] == method and row["shots"] == shots]
-    errors = [float(row["mape"]) for row in chosen]
-    found = {"median": float(np.median(errors)), "mean": float(np.mean(errors))}
-    covered = [float(row["coverage_90"]) for row in chosen if "coverage_90" in row]
-    return {**found, "coverage_90": float(np.mean(covered))} if covered else found
-
-
 def shuffled_runs(samples: PairedSamples, source: int, target: int, seed: int) -> Indices:
     """Application configurations that ran on both machines, in random order: shots come first, test rows last."""
     on_both = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
@@ -92,9 +82,9 @@ def _evaluate_order(
     test, rows = order[most:], []
     for count in shot_counts:
         for method in methods:
-            found = predict_shots(method, samples, source, target, order[:count], test, prior, expected)
-            if found is not None:
-                score = score_runs(samples.log_seconds[target, test], *found)
+            predicted_shots = predict_shots(method, samples, source, target, order[:count], test, prior, expected)
+            if predicted_shots is not None:
+                score = score_runs(samples.log_seconds[target, test], *predicted_shots)
                 where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
                 rows.append({**where, "shots": count, "seed": seed, "method": method, **score})
     return rows
@@ -103,7 +93,7 @@ def _evaluate_order(
 def _prior(samples: PairedSamples, source: int, target: int, parts: PriorParts) -> Prior | None:
     if not samples.is_benchmark.any() or not len(samples.hide_machine(target).examples()):
         return None
-    return attention_prior(samples, target, 0, parts, source=source)
+    return fit_prior(samples, target, 0, parts, source=source)
 
 
 def predict_shots(
@@ -136,8 +126,8 @@ def predict_shots(
 def score_runs(true: Floats, predicted: Floats, spread: Floats | None) -> Row:
     """`mape`, `log_rmse`, and `coverage_90` where a spread is given; of log seconds."""
     # A baseline may extrapolate to e^500 seconds; its error is then as good as infinite, and stays a number.
-    found = np.clip(predicted, true - 20, true + 20)
-    score: Row = {"mape": mape(np.exp(true), np.exp(found)), "log_rmse": log_rmse(np.exp(true), np.exp(found))}
+    clipped = np.clip(predicted, true - 20, true + 20)
+    score: Row = {"mape": mape(np.exp(true), np.exp(clipped)), "log_rmse": log_rmse(np.exp(true), np.exp(clipped))}
     if spread is not None:
         score["coverage_90"] = float(np.mean(np.abs(predicted - true) <= NINETY_PERCENT * spread))
     return score

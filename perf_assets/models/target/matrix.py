@@ -8,10 +8,11 @@ import pandas as pd
 
 from perf_assets.features.samples import PairedSamples, physical
 from perf_assets.infra.fanout import side_by_side
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
-from perf_assets.models.target.evaluation import NINETY_PERCENT, Row, evaluate_paired, score_runs, shuffled_runs
+from perf_assets.models.common.contract import NINETY_PERCENT
+from perf_assets.models.common.threads import keep_blas_to_one_thread
+from perf_assets.models.target.evaluation import Row, evaluate_paired, score_runs, shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS
-from perf_assets.models.target.prior import Prior, PriorOf, PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import Prior, PriorOf, PriorParts, fit_prior, reference_machine
 from perf_assets.models.target.view import adapt_view, pair_severity
 
 SHOTS = (0, 5, 10, 20, 50)
@@ -45,17 +46,19 @@ class Pair:
     source: str
     target: str
     seeds: int
+    shots: tuple[int, ...] = SHOTS
 
 
-def pairs(samples: PairedSamples, seeds: int) -> list[Pair]:
+def pairs(samples: PairedSamples, seeds: int, shots: Sequence[int] = SHOTS) -> list[Pair]:
     """Ordered pairs that share enough configurations for some shots and test rows."""
     seen = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
+    least = _LEAST_TEST_ROWS + min((count for count in shots if count), default=0)
     return [
-        Pair(samples.machines[source], samples.machines[target], seeds)
+        Pair(samples.machines[source], samples.machines[target], seeds, tuple(shots))
         for target in samples.training_machines
         for source in samples.training_machines
         if physical(samples.machines[source]) != physical(samples.machines[target])
-        and (seen[source] & seen[target]).sum() >= min(s for s in SHOTS if s) + _LEAST_TEST_ROWS
+        and (seen[source] & seen[target]).sum() >= least
     ]
 
 
@@ -66,13 +69,13 @@ def matrix(samples: PairedSamples, todo: Sequence[Pair]) -> Iterator[tuple[Pair,
     """
     targets = list(dict.fromkeys(pair.target for pair in todo))
     asked = [(target, tuple(pair.source for pair in todo if pair.target == target)) for target in targets]
-    priors = {target: found for (target, _), found in side_by_side(_priors_of, samples, asked)}
+    priors = {target: by_source for (target, _), by_source in side_by_side(_priors_of, samples, asked)}
     pieces = [(pair, priors[pair.target][pair.source]) for pair in todo]
     yield from ((pair, rows) for (pair, _), rows in side_by_side(_score_pair, samples, pieces))
 
 
 def _priors_of(samples: PairedSamples, asked: tuple[str, tuple[str, ...]]) -> dict[str, Prior]:
-    """By source."""
+    """Priors of a target by source."""
     (target, sources), parts = asked, PriorParts(0)
     place = samples.machines.index
     return {source: _prior(samples, place(target), place(source), parts) for source in sources}
@@ -81,13 +84,13 @@ def _priors_of(samples: PairedSamples, asked: tuple[str, tuple[str, ...]]) -> di
 def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> pd.DataFrame:
     pair, prior = pair_and_prior
     source, target = samples.machines.index(pair.source), samples.machines.index(pair.target)
-    found = _frame(_scores(samples, source, target, pair.seeds, prior))
+    scores = _frame(_scores(samples, source, target, pair.seeds, prior, pair.shots))
     hard = pair_severity(samples, source, target, shuffled_runs(samples, source, target, 0))
-    return found.assign(severity_ratio=np.nan if hard is None else hard)
+    return scores.assign(severity_ratio=np.nan if hard is None else hard)
 
 
 def _scores(
-    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior, counts: Sequence[int] = SHOTS
+    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior, counts: Sequence[int]
 ) -> list[Row]:
     shots = [count for count in counts if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:
@@ -101,13 +104,13 @@ def _scores(
 
 
 def _prior(samples: PairedSamples, target: int, source: int, parts: PriorParts) -> Prior:
-    return attention_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source)
+    return fit_prior(samples, target, 0, parts, PRIOR_COMPONENTS, source)
 
 
 def _score_product(
     samples: PairedSamples, source: int, target: int, count: int, most: int, seed: int, prior: Prior
 ) -> Row:
-    """What would be registered with so many shots, on the same test rows; its interval too."""
+    """Score what would be registered with `count` shots on the same test rows, and its interval."""
     order = shuffled_runs(samples, source, target, seed)
     shots, test = order[:count], order[most:]
     mean, width = adapt_view(samples, source, target, shots, seed, prior).distribution(samples, test)

@@ -3,7 +3,6 @@
 A machine with GPUs is seen in two ways, by programs that use them and by those that do not; each has its model.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,26 +10,39 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
-from perf_assets.features.samples import Floats, PairedSamples, physical
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.core.tables.canonical import XAMM_FEATURES
+from perf_assets.features.samples import Floats, Indices, PairedSamples, physical
+from perf_assets.models.common import archive
 from perf_assets.models.common.conformal import Interval
+from perf_assets.models.common.contract import NINETY_PERCENT, Predicted
 from perf_assets.models.common.questions import Questions, load_samples, save_samples
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.compiled import QuickPaired
 from perf_assets.models.target.correction import PairedModel
-from perf_assets.models.target.evaluation import NINETY_PERCENT, shuffled_runs
+from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.prior import PriorOf, reference_machine
 from perf_assets.models.target.shots_only import ShotsOnly
 from perf_assets.models.target.view import AdaptedView, CandidateScore, adapt_view
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
 """Attention and trees are left out: they take nine tenths of the time."""
-_MOST_SHOTS = 200
-"""Runs that the correction is fitted to; further ones hardly change it and cost their cube."""
 _BLOCK = 512
 """Runs that are predicted at once: their distances to all shots stay in the processor's cache."""
 _SAMPLES, _VIEWS, _SHOTS_ONLY = "samples.npz", "views.json", "shots_only.npz"
+
+
+class TargetSettings(BaseModel, frozen=True, extra="forbid"):
+    """What a training of target models can be told."""
+
+    most_shots: int = Field(
+        default=200,
+        ge=1,
+        description="Runs on a machine that its model is fitted to; further ones hardly change it and cost their cube",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +53,8 @@ class AdaptedTarget:
     samples: PairedSamples
     views: Mapping[str, AdaptedView]
 
-    def predict(self, questions: Questions) -> tuple[Floats, Floats, Floats]:
-        """Log seconds on the machine, and the ends of the 90% interval. The questions' targets are views of it."""
+    def predict(self, questions: Questions) -> Predicted:
+        """Predict log seconds on the machine. The questions' targets are views of it."""
         keep_blas_to_one_thread()
         mean, width = np.empty((2, len(questions.sources)))
         for name in set(questions.targets):
@@ -53,9 +65,33 @@ class AdaptedTarget:
             if wrong:
                 raise BadInputError(f"the model of {name} starts from runs on {view.source}, not on {wrong[0]}")
             quick = self._quick[name]
-            found = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
-            mean[chosen], width[chosen] = np.hstack(found)
-        return mean, mean - width, mean + width
+            blocks = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
+            mean[chosen], width[chosen] = np.hstack(blocks)
+        return Predicted(mean, mean - width, mean + width, self._reasons(questions.counters))
+
+    @cached_property
+    def usual_features(self) -> Indices:
+        """Positions of the canonical features that most runs on the reference machines have."""
+        samples = self.samples
+        runs = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
+        sources = {samples.machines.index(view.source) for view in self.views.values()}
+        measured = np.isfinite(np.concatenate([samples.counters[source, runs[source]] for source in sources]))
+        names = {feature.name for feature in XAMM_FEATURES}
+        is_feature = np.array([name in names for name in samples.counter_names])
+        return np.flatnonzero(is_feature & (measured.mean(axis=0) > 0.5))
+
+    def _reasons(self, counters: Floats) -> list[str]:
+        """For each question, the usual features that it lacks."""
+        is_missing = np.isnan(counters[:, self.usual_features])
+        if not is_missing.any():
+            return [""] * len(counters)
+        names = np.array([self.samples.counter_names[position] for position in self.usual_features])
+        patterns, of_question = np.unique(is_missing, axis=0, return_inverse=True)
+        texts = [
+            f"counters missing for {', '.join(names[pattern])}: taken as unknown" if pattern.any() else ""
+            for pattern in patterns
+        ]
+        return [texts[position] for position in of_question.ravel()]
 
     @cached_property
     def _quick(self) -> dict[str, QuickPaired]:
@@ -81,15 +117,12 @@ class AdaptedTarget:
                 "held_out": dict(view.held_out),
                 "held_out_alone": dict(view.held_out_alone),
             }
-        (folder / _VIEWS).write_text(json.dumps({"machine": self.machine, "views": described}))
+        archive.save_description(folder / _VIEWS, {"machine": self.machine, "views": described})
 
     @classmethod
     def load(cls, folder: Path) -> "AdaptedTarget":
-        """From the folder that `save` wrote."""
-        try:
-            description = json.loads((folder / _VIEWS).read_text())
-        except (OSError, ValueError) as error:
-            raise UnreadableFileError(f"{folder} is no saved target model ({error})") from None
+        """Read what `save` wrote."""
+        description = archive.load_description(folder / _VIEWS)
         try:
             views = cls._views(folder, description)
         except (KeyError, TypeError) as error:
@@ -101,17 +134,17 @@ class AdaptedTarget:
     def _views(folder: Path, description: dict[str, Any]) -> dict[str, AdaptedView]:
         return {
             name: AdaptedView(
-                view["source"],
-                view["shots"],
-                view["chosen"],
-                tuple(CandidateScore(**score) for score in view["candidates"]),
-                None if view["interval"] is None else Interval(**view["interval"]),
-                None if view["interval_alone"] is None else Interval(**view["interval_alone"]),
-                PairedModel.load(folder / f"view{position}"),
-                _load_shots_only(folder / f"view{position}" / _SHOTS_ONLY),
-                view["severity"],
-                view["held_out"],
-                view["held_out_alone"],
+                source=view["source"],
+                shots=view["shots"],
+                chosen=view["chosen"],
+                candidates=tuple(CandidateScore(**score) for score in view["candidates"]),
+                interval=None if view["interval"] is None else Interval(**view["interval"]),
+                interval_alone=None if view["interval_alone"] is None else Interval(**view["interval_alone"]),
+                model=PairedModel.load(folder / f"view{position}"),
+                shots_only=_load_shots_only(folder / f"view{position}" / _SHOTS_ONLY),
+                severity=view["severity"],
+                held_out=view["held_out"],
+                held_out_alone=view["held_out_alone"],
             )
             for position, (name, view) in enumerate(description["views"].items())
         }
@@ -133,20 +166,26 @@ def _distribution(view: AdaptedView, quick: QuickPaired, asked: Questions) -> tu
 
 
 def adapt(
-    samples: PairedSamples, machine: str, prior_of: PriorOf, seed: int, progress: Callable[[str], None]
+    samples: PairedSamples,
+    machine: str,
+    prior_of: PriorOf,
+    seed: int,
+    progress: Callable[[str], None],
+    settings: TargetSettings | None = None,
 ) -> AdaptedTarget:
     """Fit the models of a machine: what `prior_of` expects of it, corrected by the runs on it in `samples`."""
     names = [name for name in samples.machines if physical(name) == machine]
     if not names:
         raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs")
     keep_blas_to_one_thread()
+    most_shots = (settings or TargetSettings()).most_shots
     views = {}
     for name in names:
         target = samples.machines.index(name)
         source = reference_machine(samples, target)
         if source is None:
             continue
-        shots = shuffled_runs(samples, source, target, seed)[:_MOST_SHOTS]
+        shots = shuffled_runs(samples, source, target, seed)[:most_shots]
         try:
             prior = prior_of(name, samples.machines[source])
         except BadInputError as error:
@@ -162,3 +201,29 @@ def adapt(
 
 def _load_shots_only(path: Path) -> ShotsOnly | None:
     return ShotsOnly.load(path) if path.exists() else None
+
+
+def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:
+    """Application runs that were no shots: measured and predicted seconds, and the upper end of the 90% interval."""
+    samples = adapted.samples
+    of_views = []
+    for view in adapted.views.values():
+        source, target = view.model.source, view.model.target
+        names = np.array(samples.configurations)
+        ran = np.isfinite(samples.log_seconds[[source, target]]).all(axis=0) & ~samples.is_benchmark
+        rows = np.flatnonzero(ran & ~np.isin(names, view.model.shots))
+        if len(rows):
+            mean, width = view.distribution(samples, rows)
+            of_views.append(
+                pd.DataFrame(
+                    {
+                        "machine": adapted.machine,
+                        "configuration": names[rows],
+                        "seconds": np.exp(samples.log_seconds[target, rows]),
+                        "predicted_seconds": np.exp(mean),
+                        "upper_seconds": np.exp(mean + width),
+                    }
+                )
+            )
+    columns = ["machine", "configuration", "seconds", "predicted_seconds", "upper_seconds"]
+    return pd.concat(of_views, ignore_index=True) if of_views else pd.DataFrame(columns=columns)

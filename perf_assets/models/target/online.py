@@ -10,6 +10,7 @@ import numpy as np
 
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.models.common.conformal import cross_conformal
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.target.causes import (
     Process,
@@ -21,7 +22,6 @@ from perf_assets.models.target.causes import (
     restore,
 )
 from perf_assets.models.target.correction import PairedModel
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 
 MOST_RUNS = 200
 """Observed runs that count, the newest: further ones hardly change the correction and cost their cube."""
@@ -44,7 +44,7 @@ class OnlineCorrection:
 
     @classmethod
     def fit(cls, observed: RunInputs, residuals: Floats, expected_spread: float) -> "OnlineCorrection":
-        """From the log of measured over predicted time of observed runs, oldest first.
+        """Fit to the log of measured over predicted time of observed runs, oldest first.
 
         `expected_spread` is the standard deviation of these that the model expects.
         """
@@ -63,7 +63,7 @@ class OnlineCorrection:
         return cls(tuple(processes), shares, quantile, len(observed))
 
     def correct(self, runs: RunInputs, half_width: Floats) -> tuple[Floats, Floats]:
-        """Of other runs: what to add to the model's log seconds, and the half width of the 90% interval then.
+        """Correct other runs: what to add to the model's log seconds, and the half width of the 90% interval then.
 
         `half_width` is the model's own; with few observed runs the interval is not narrower than that.
         """
@@ -95,7 +95,7 @@ class RunsAsSeen:
 
 
 def _as_expected(process: Process, residuals: Floats, expected: Spreads) -> Process:
-    """The same with the spreads that are expected instead of those that were fitted."""
+    """Amplitudes with the spreads that are expected instead of those that were fitted."""
     described = {**describe(process), "amplitudes": expected.by_cause().tolist()}
     return restore(described, process.runs, residuals)
 

@@ -11,21 +11,23 @@ instructive, and there a straight line is the least to be trusted.
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.target.causes import without_profile
 from perf_assets.models.target.correction import PairedModel
+from perf_assets.models.target.model import AdaptedTarget
 
 _MEAN_OVER_SPREAD = float(np.sqrt(2 / np.pi))
 """Mean absolute deviation of a normal distribution over its standard deviation."""
-_MOST = 2000
+MOST_CANDIDATES = 2000
 """Runs that stand for the whole population, and for all candidates, if there are more: memory grows as their square."""
 _SECONDS_AN_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class PlannedRun:
+class PickedRun:
     """One configuration to run, in its place of the plan."""
 
     row: int
@@ -34,7 +36,7 @@ class PlannedRun:
     error_before: float
     """Expected relative error over the population without this run, with those planned before it (0.1 is 10%)."""
     error_after: float
-    """The same with it."""
+    """Expected relative error with this run."""
     node_hours: float | None
     """What it costs, where that is known."""
 
@@ -46,24 +48,25 @@ def plan(
     budget: int,
     cost: Floats | None = None,
     population: Indices | None = None,
-) -> list[PlannedRun]:
-    """At most `budget` of the candidates, best first; runs the model already has are passed over.
+    most: int = MOST_CANDIDATES,
+) -> list[PickedRun]:
+    """Pick at most `budget` of the candidates, best first; runs the model already has are passed over.
 
     Candidates and population are configurations that ran on the model's source. `cost` is the price of each candidate
     in node-hours (see `node_hours`). The population is what shall be predicted well; by default all application
     configurations that ran on the source.
     """
     done = np.isin([samples.configurations[row] for row in candidates], model.shots)
-    left = _some(np.flatnonzero(~done))
+    left = _some(np.flatnonzero(~done), most)
     prices = None if cost is None else _checked_prices(cost, candidates)[left]
     candidates = candidates[left]
-    wanted = _population(model, samples) if population is None else population
+    wanted = _population(model, samples, most) if population is None else population
     _check(model, samples, candidates, wanted, budget)
     careful = replace(model, processes=[without_profile(process) for process in model.processes])
     across = careful.covariance(samples, wanted, candidates)
     among = careful.covariance(samples, candidates, candidates)
     variance, noise = model.spread(samples, wanted) ** 2, model.noise**2
-    chosen: list[PlannedRun] = []
+    chosen: list[PickedRun] = []
     is_left = np.ones(len(candidates), bool)
     for _ in range(min(budget, len(candidates))):
         own = np.maximum(np.diag(among), 0.0) + noise
@@ -72,13 +75,13 @@ def plan(
         gain = before - after if prices is None else (before - after) / prices
         best = int(np.argmax(np.where(is_left, gain, -np.inf)))
         chosen.append(
-            PlannedRun(
-                int(candidates[best]),
-                samples.configurations[candidates[best]],
-                str(samples.apps[candidates[best]]),
-                _MEAN_OVER_SPREAD * before,
-                _MEAN_OVER_SPREAD * float(after[best]),
-                None if prices is None else float(prices[best]),
+            PickedRun(
+                row=int(candidates[best]),
+                configuration=samples.configurations[candidates[best]],
+                app=str(samples.apps[candidates[best]]),
+                error_before=_MEAN_OVER_SPREAD * before,
+                error_after=_MEAN_OVER_SPREAD * float(after[best]),
+                node_hours=None if prices is None else float(prices[best]),
             )
         )
         is_left[best] = False
@@ -89,16 +92,16 @@ def plan(
 
 
 def node_hours(model: PairedModel, samples: PairedSamples, rows: Indices, nodes: Floats) -> Floats:
-    """Expected price of running configurations on the target, each on so many nodes."""
+    """Expected price of running configurations on the target, each on its number of nodes."""
     return np.asarray(np.exp(model.predict(samples, rows)) / _SECONDS_AN_HOUR * nodes)
 
 
-def _population(model: PairedModel, samples: PairedSamples) -> Indices:
-    return _some(np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark))
+def _population(model: PairedModel, samples: PairedSamples, most: int) -> Indices:
+    return _some(np.flatnonzero(np.isfinite(samples.log_seconds[model.source]) & ~samples.is_benchmark), most)
 
 
-def _some(rows: Indices) -> Indices:
-    return rows if len(rows) <= _MOST else np.sort(np.random.default_rng(0).permutation(rows)[:_MOST])
+def _some(rows: Indices, most: int) -> Indices:
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
 def _checked_prices(cost: Floats, candidates: Indices) -> Floats:
@@ -116,3 +119,50 @@ def _check(model: PairedModel, samples: PairedSamples, candidates: Indices, want
             raise BadInputError(f"there is no {what}")
         if not np.isfinite(samples.log_seconds[model.source, rows]).all():
             raise BadInputError(f"a {what} did not run on {source}, from which is predicted")
+
+
+def next_runs(adapted: AdaptedTarget, budget: int, nodes: "pd.Series[float] | None" = None) -> pd.DataFrame:
+    """Configurations to run next, best first, for each way programs see the machine.
+
+    `nodes` gives the nodes of a configuration by its name, where they are known; then runs are priced in node-hours.
+    """
+    rows = []
+    for name, view in adapted.views.items():
+        samples = adapted.samples
+        source, target = view.model.source, view.model.target
+        open_runs = _not_run(samples, source, target)
+        if not len(open_runs):
+            continue
+        names = [samples.configurations[row] for row in open_runs]
+        cost = (
+            _prices(adapted, name, open_runs, np.asarray(nodes.reindex(names), np.float64))
+            if nodes is not None
+            else None
+        )
+        for position, run in enumerate(plan(view.model, samples, open_runs, budget, cost), 1):
+            rows.append(
+                {
+                    "seen_as": name,
+                    "rank": position,
+                    "configuration": run.configuration,
+                    "app": run.app,
+                    "error_before_ratio": run.error_before,
+                    "error_after_ratio": run.error_after,
+                    "node_hours": np.nan if run.node_hours is None else run.node_hours,
+                }
+            )
+    if not rows:
+        raise BadInputError(f"{adapted.machine}: every configuration of its reference machine has already run on it")
+    return pd.DataFrame(rows)
+
+
+def _not_run(samples: PairedSamples, source: int, target: int) -> Indices:
+    """Configurations that ran on the source and in no way on the machine of the target."""
+    here = samples.physical_machines == samples.physical_machines[target]
+    done = np.isfinite(samples.log_seconds[here]).any(axis=0)
+    return np.flatnonzero(np.isfinite(samples.log_seconds[source]) & ~done & ~samples.is_benchmark)
+
+
+def _prices(adapted: AdaptedTarget, name: str, rows: Indices, nodes: Floats) -> Floats:
+    known = np.where(np.isfinite(nodes), nodes, 1.0)
+    return node_hours(adapted.views[name].model, adapted.samples, rows, known)

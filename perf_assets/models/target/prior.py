@@ -52,14 +52,14 @@ class PriorTerms:
     weights: dict[str, float]
     """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
     expected: Expectation
-    """Of corrections of this prior."""
+    """Size of corrections of this prior."""
     expected_unchanged: Expectation
-    """Of corrections of the time on the source."""
+    """Size of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
-    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+    """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
 
     def described(self) -> dict[str, Any]:
-        """To be stored as JSON."""
+        """Description to store as JSON."""
         return {
             "weights": self.weights,
             "expected": _described(self.expected),
@@ -69,7 +69,7 @@ class PriorTerms:
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> "PriorTerms":
-        """From what `described` gave, read from JSON."""
+        """Restore what `described` gave, read from JSON."""
         widths = description["half_widths"]
         return cls(
             dict(description["weights"]),
@@ -87,11 +87,11 @@ class Prior:
     weights: dict[str, float]
     """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
     expected: Expectation
-    """Of corrections of this prior."""
+    """Size of corrections of this prior."""
     expected_unchanged: Expectation
-    """Of corrections of the time on the source."""
+    """Size of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
-    """Of the 90% interval of log seconds before any shot: of any run, and of one that ran on the source only."""
+    """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
 
     @classmethod
     def of(cls, terms: PriorTerms, components: dict[str, FittedComponent]) -> "Prior":
@@ -115,7 +115,7 @@ class Prior:
 
     @classmethod
     def load(cls, folder: Path) -> "Prior":
-        """From what `save` stored. The samples it is used on must have the same counters and benchmark rows."""
+        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         terms = PriorTerms.of(archive.load(folder / _FILE)[0])
         return cls.of(terms, {name: load_component(name, folder / name) for name in terms.weights})
 
@@ -159,7 +159,7 @@ def load_component(name: str, folder: Path) -> FittedComponent:
     return _LOADERS[name](folder)
 
 
-def attention_prior(
+def fit_prior(
     samples: PairedSamples,
     target: int,
     seed: int,
@@ -191,7 +191,7 @@ def attention_prior(
 def refitted_priors(samples: PairedSamples, seed: int, names: Sequence[str] = COMPONENTS) -> PriorOf:
     """Priors by target and source that are fitted to samples themselves, for comparisons without a source model."""
     parts, place = PriorParts(seed), samples.machines.index
-    return lambda target, source: attention_prior(samples, place(target), seed, parts, names, place(source))
+    return lambda target, source: fit_prior(samples, place(target), seed, parts, names, place(source))
 
 
 def prior_terms(
@@ -214,7 +214,7 @@ def prior_terms(
 
 
 def expectation_unchanged(samples: PairedSamples, source: int, target: int, unknown: Spreads = UNKNOWN) -> Expectation:
-    """Of corrections of the time on the source, from known machines; no benchmark is needed."""
+    """Expected size of corrections of the time on the source, from known machines; no benchmark is needed."""
     trials = play_trials(samples, source, target, (), _no_component)
     return learn_expectation(trials, np.zeros(0), unknown)
 

@@ -23,7 +23,7 @@ _CERTAINTY = 0.99
 SAME = 0.01
 """Times that differ by less are the same measurement."""
 CLIP = 50.0
-"""Of log errors: beyond it their exponential is no number."""
+"""Largest log error that counts: beyond it the exponential is no number."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class HeldOutErrors:
 
     own: Floats
     alone: Floats
-    """Of the best target-only baseline."""
+    """Errors of the best target-only baseline."""
     champion: Floats
     """NaN where there is no champion, or it has no answer."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """A new model beside the champion and the best target-only baseline."""
 
     held_out_count: int
@@ -68,7 +68,7 @@ class Drift:
         return self.outside > self.allowed
 
 
-def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
+def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> ModelComparison:
     """Decide whether a new model replaces the champion."""
     found = [_held_out(new, name, view, champion) for name, view in new.views.items()]
     own, alone, theirs = (
@@ -78,7 +78,9 @@ def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> Comparison:
     return decide(HeldOutErrors(own, alone, theirs), was_judged=was_judged)
 
 
-def decide(errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Floats], Floats] = np.expm1) -> Comparison:
+def decide(
+    errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Floats], Floats] = np.expm1
+) -> ModelComparison:
     """Compare errors on held-out runs; `was_judged` says whether the champion had such runs.
 
     `relative` makes errors relative to the true values: by their exponential where they are of logarithms.
@@ -95,7 +97,7 @@ def decide(errors: HeldOutErrors, *, was_judged: bool, relative: Callable[[Float
         for rival, (ours, other) in rivals.items()
         if _mse(ours) > THRESHOLD * _mse(other)
     ]
-    return Comparison(
+    return ModelComparison(
         held_out_count=len(own),
         mape=float(np.mean(np.abs(relative(own)))),
         log_rmse=float(np.sqrt(_mse(own))),
@@ -131,14 +133,23 @@ def drift_of(names: Sequence[str], inside: Sequence[bool], ratios: Sequence[floa
     return Drift(count, count - sum(inside), allowed, tuple(furthest[:5]))
 
 
-def _without_runs(*, was_judged: bool) -> Comparison:
+def _without_runs(*, was_judged: bool) -> ModelComparison:
     """Too few runs to hold some out: taken where the champion had no more."""
     reason = (
         "there are too few runs to judge it, and the champion was judged on more"
         if was_judged
         else "there are too few runs to judge it (5 are needed), and no better model exists"
     )
-    return Comparison(0, None, None, None, None, None, not was_judged, reason)
+    return ModelComparison(
+        held_out_count=0,
+        mape=None,
+        log_rmse=None,
+        champion_log_rmse=None,
+        target_only_mape=None,
+        target_only_log_rmse=None,
+        is_promoted=not was_judged,
+        reason=reason,
+    )
 
 
 def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: AdaptedTarget | None) -> HeldOutErrors:
@@ -147,8 +158,8 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     rows = np.array([row_of[configuration] for configuration in view.held_out], np.intp)
     true = new.samples.log_seconds[target, rows]
     own, alone = (
-        np.clip(np.array(list(found.values()), float) - true, -CLIP, CLIP)
-        for found in (view.held_out, view.held_out_alone)
+        np.clip(np.array(list(predicted.values()), float) - true, -CLIP, CLIP)
+        for predicted in (view.held_out, view.held_out_alone)
     )
     if champion is None or seen_as not in champion.views:
         return HeldOutErrors(own, alone, np.full(len(rows), np.nan))
@@ -166,24 +177,24 @@ def _answers(
 
     NaN where they did not run there, or the model was made of other features.
     """
-    found = np.full((3, len(rows)), np.nan)
+    bounds = np.full((3, len(rows)), np.nan)
     if view.source in samples.machines and len(rows):
         source = samples.machines.index(view.source)
         ran = np.isfinite(samples.log_seconds[source, rows])
         asked = rows[ran]
         questions = Questions(
-            [view.source] * len(asked),
-            [name] * len(asked),
-            samples.apps[asked].tolist(),
-            [samples.configurations[row] for row in asked],
-            samples.counters[source, asked],
-            samples.log_seconds[source, asked],
+            sources=[view.source] * len(asked),
+            targets=[name] * len(asked),
+            apps=samples.apps[asked].tolist(),
+            configurations=[samples.configurations[row] for row in asked],
+            counters=samples.counters[source, asked],
+            log_seconds=samples.log_seconds[source, asked],
         )
         if samples.counter_names != model.samples.counter_names:
-            return zip(*found.tolist(), strict=True)
+            return zip(*bounds.tolist(), strict=True)
         if len(asked):
-            found[:, ran] = model.predict(questions)
-    return zip(*found.tolist(), strict=True)
+            bounds[:, ran] = model.predict(questions).bounds
+    return zip(*bounds.tolist(), strict=True)
 
 
 def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indices:

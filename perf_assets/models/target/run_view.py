@@ -24,7 +24,7 @@ class RunView:
 
     @classmethod
     def fit(cls, samples: PairedSamples, source: int, target: int) -> "RunView":
-        """From all application runs on the source; of the target nothing is looked at."""
+        """Fit to all application runs on the source; of the target nothing is looked at."""
         known = samples.hide_machine(target).training_machines
         others = known[known != source]
         runs = ~samples.is_benchmark & np.isfinite(samples.log_seconds[source])
@@ -41,7 +41,7 @@ class RunView:
         return self.inputs(signed_log(samples.counters[source, rows]), ratios, samples.apps[rows])
 
     def inputs(self, logs: Floats, ratios: Floats, apps: NDArray[np.str_]) -> RunInputs:
-        """From signed logarithms of counters, and log times on `others` relative to the source."""
+        """Inputs of signed logarithms of counters, and log times on `others` relative to the source."""
         counters = self.scaler.standardised(logs)
         # A run that is unknown on another machine is taken to behave there like the average run.
         profile = np.nan_to_num(ratios - self.centre, nan=0.0) / self.scale

@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
-from perf_assets.models.source.blend import HeldOut, choose_weights
+from perf_assets.models.common.contract import PairPredictor
+from perf_assets.models.source.blend import HeldOutFold, choose_weights
 from perf_assets.models.target.causes import (
     EVERY_CAUSE,
     KINDS,
@@ -27,9 +28,9 @@ from perf_assets.models.target.causes import (
 from perf_assets.models.target.run_view import RunView
 
 UNKNOWN = Spreads(offset=0.3, run=0.2)
-"""Where no machine can play the target: it may be a third faster or slower, and single runs a fifth beside that."""
+"""Spreads where no machine can play the target: a third faster or slower, and single runs a fifth beside that."""
 _WIDE = 2.0
-"""Of a trial's own amplitudes less is assumed than of a target's: so many times `FREEDOM`."""
+"""Factor on `FREEDOM` for a trial's own amplitudes, of which less is assumed than of a target's."""
 _LEAST_RUNS = 20
 """Runs that a trial needs to tell anything."""
 _MOST_RUNS, _LEARNED_RUNS = 200, 60
@@ -40,18 +41,14 @@ machine without a relative is to be judged by trials without one."""
 _LEVEL = 0.9
 
 
-class _Predictor(Protocol):
-    def predict(self, samples: PairedSamples, examples: Examples) -> Floats: ...
-
-
-class FittedComponent(_Predictor, Protocol):
+class FittedComponent(PairPredictor, Protocol):
     """A fitted component of a prior, which can be stored."""
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
 
 
-FitComponent = Callable[[str, PairedSamples], _Predictor]
+FitComponent = Callable[[str, PairedSamples], PairPredictor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +75,7 @@ def play_trials(
     """
     hidden = samples.hide_machine(target)
     nearest = _nearest(hidden, target)
-    found = []
+    trials = []
     for playing in hidden.training_machines:
         visible = _without_near_relatives(hidden, int(playing), nearest)
         other = _as_unlike(visible, source, target, int(playing))
@@ -91,17 +88,17 @@ def play_trials(
         asked = Examples(np.full(len(rows), other), np.full(len(rows), playing), rows)
         alone = as_run_on_source_only(hidden, other, rows)
         fitted = [fit(name, before) for name in names]
-        found.append(
+        trials.append(
             Trial(
-                other,
-                int(playing),
-                RunView.fit(hidden, other, int(playing)).of(hidden, other, rows),
-                hidden.log_relative_time(asked),
-                np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
-                np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
+                source=other,
+                target=int(playing),
+                runs=RunView.fit(hidden, other, int(playing)).of(hidden, other, rows),
+                true=hidden.log_relative_time(asked),
+                found=np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
+                found_alone=np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
             )
         )
-    return found
+    return trials
 
 
 def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
@@ -114,7 +111,7 @@ def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
         return np.zeros(count)
     # Of the blend's caution nothing is wanted: the correction by shots estimates the offset itself.
     held_out = [
-        HeldOut(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
+        HeldOutFold(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
         for trial in trials
     ]
     return choose_weights(held_out, count + 1)[0][:count]
@@ -148,7 +145,7 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads
 
 
 def half_widths(trials: Sequence[Trial], weights: Floats) -> tuple[float, float] | None:
-    """Of a 90% interval of log seconds before any shot: of any run, and of one that ran on the source only.
+    """Half widths of a 90% interval of log seconds before any shot: of any run, and of one that ran on the source only.
 
     None without trials. Every trial counts the same.
     """

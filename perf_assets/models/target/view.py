@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.metrics import mape_of_logs
+from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices, Mask, PairedSamples
 from perf_assets.models.common.conformal import Interval, cross_conformal
-from perf_assets.models.common.folds import folds_of
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.severity import severity
 from perf_assets.models.target.causes import Expectation
 from perf_assets.models.target.correction import PairedModel, fit_candidates
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.models.target.prior import Prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
@@ -25,7 +26,7 @@ PAIRED = "paired"
 """The average of all candidates that pair runs."""
 _FOLDS = 5
 _LEAST_SHOTS = 5
-"""To choose on held-out shots: with fewer, a model of the shots alone knows next to nothing."""
+"""Shots that a choice on held-out ones needs: with fewer, a model of the shots alone knows next to nothing."""
 _ENOUGH_FOR_INTERVAL = 20
 """Held-out shots that tell where nine tenths of the errors end, with two of them beyond; with fewer, the model's own
 spread tells."""
@@ -50,12 +51,12 @@ class AdaptedView:
     shots: int
     chosen: str
     candidates: tuple[CandidateScore, ...]
-    """All of them and the baselines, on the same held-out shots; none where there are too few shots to hold out."""
+    """Candidates and baselines, on the same held-out shots; none where there are too few shots to hold out."""
     interval: Interval | None
-    """Of log seconds, from held-out shots or, without any shot, from known machines that played the target; where it
-    is None the model's own spread is taken."""
+    """Interval of log seconds, from held-out shots or, without any shot, from known machines that played the target;
+    where it is None the model's own spread is taken."""
     interval_alone: Interval | None
-    """For configurations that ran on the source and nowhere else: less is known of them."""
+    """Interval of configurations that ran on the source and nowhere else: less is known of them."""
     model: PairedModel
     shots_only: ShotsOnly | None = None
     """Predicts instead of `model` where it was chosen; next runs are planned with `model` all the same."""
@@ -114,7 +115,9 @@ def adapt_view(
         chosen = "with_prior" if starts_from_prior else "source_unchanged"
         return AdaptedView(name, 0, chosen, (), *_intervals_before_shots(prior), model)
     if len(shots) < _LEAST_SHOTS:
-        return AdaptedView(name, len(shots), PAIRED, (), None, None, model)
+        return AdaptedView(
+            source=name, shots=len(shots), chosen=PAIRED, candidates=(), interval=None, interval_alone=None, model=model
+        )
     true = samples.log_seconds[target, shots]
     held_out = {PAIRED: model.held_out(samples, shots)[0]}
     held_out |= {method: _shots_only_held_out(method, samples, source, target, shots, seed) for method in SHOTS_ONLY}
@@ -124,10 +127,10 @@ def adapt_view(
     if len(shots) >= _ENOUGH_FOR_INTERVAL or chosen != PAIRED:
         alone_here = model.held_out(samples, shots, alone=True)[0] if chosen == PAIRED else held_out[chosen]
         widening = 1.0 if hard is None else hard
-        narrow, wide = (cross_conformal(found, true, widening) for found in (held_out[chosen], alone_here))
+        narrow, wide = (cross_conformal(predicted, true, widening) for predicted in (held_out[chosen], alone_here))
         intervals = narrow, wide
     held_out |= {name: every.only(name).held_out(samples, shots)[0] for name in dict.fromkeys(every.candidates)}
-    scores = tuple(_score(method, found, true) for method, found in held_out.items())
+    scores = tuple(_score(method, predicted, true) for method, predicted in held_out.items())
     alone = ShotsOnly.fit(chosen, samples, source, target, shots) if chosen in SHOTS_ONLY else None
     baseline = min(SHOTS_ONLY, key=lambda method: float(np.mean((held_out[method] - true) ** 2)))
     names = [samples.configurations[row] for row in shots]
@@ -136,7 +139,7 @@ def adapt_view(
 
 
 def known_elsewhere(samples: PairedSamples, rows: Indices, model: PairedModel) -> Mask:
-    """Of configurations, whether a machine that is neither source nor target ran them."""
+    """Per configuration, whether a machine that is neither source nor target ran them."""
     others = np.setdiff1d(np.arange(len(samples.machines)), [model.source, model.target])
     return np.asarray(np.isfinite(samples.log_seconds[others][:, rows]).any(axis=0))
 
@@ -163,16 +166,16 @@ def _shots_only_held_out(
     method: str, samples: PairedSamples, source: int, target: int, shots: Indices, seed: int
 ) -> Floats:
     """Log seconds of the shots, each predicted by a model of some of the others alone."""
-    found = np.empty(len(shots))
+    predicted = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), _FOLDS, seed):
         model = ShotsOnly.fit(method, samples, source, target, shots[inside])
-        found[outside] = model.predict(samples.counters[source, shots[outside]])
-    return found
+        predicted[outside] = model.predict(samples.counters[source, shots[outside]])
+    return predicted
 
 
 def _or_shots_only(held_out: Mapping[str, Floats], true: Floats) -> str:
     """A model of the shots alone where it is better by more than a standard error; it has much more to learn."""
-    squares = {method: (found - true) ** 2 for method, found in held_out.items()}
+    squares = {method: (predicted - true) ** 2 for method, predicted in held_out.items()}
     best = min(SHOTS_ONLY, key=lambda method: float(squares[method].mean()))
     gain = squares[PAIRED] - squares[best]
     return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(true)) else PAIRED
@@ -180,4 +183,4 @@ def _or_shots_only(held_out: Mapping[str, Floats], true: Floats) -> str:
 
 def _score(name: str, found: Floats, true: Floats) -> CandidateScore:
     error = np.clip(found - true, -50, 50)
-    return CandidateScore(name, float(np.mean(np.abs(np.expm1(error)))), float(np.sqrt(np.mean(error**2))))
+    return CandidateScore(name, mape_of_logs(error), float(np.sqrt(np.mean(error**2))))

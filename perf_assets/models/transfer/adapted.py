@@ -5,7 +5,6 @@ What predicts is the average over the uses of the sources (`transfer.py`), or th
 average is worse than that on rows that were left out, by more than a new model may be.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -19,26 +18,27 @@ from pydantic import BaseModel, Field
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError, UnreadableFileError, listed
 from perf_assets.features.samples import Floats, Indices
-from perf_assets.features.standardise import Scaler, signed_log
+from perf_assets.features.standardise import signed_log
 from perf_assets.features.tables.unpaired import TransferTable, encoded_rows, shot_scaler, standardised_logs
 from perf_assets.models.common import archive
 from perf_assets.models.common.conformal import Interval, cross_conformal
+from perf_assets.models.common.contract import Predicted
 from perf_assets.models.common.severity import transfer_severity
-from perf_assets.models.common.small_models import FIT_SMALL, SmallModel, restore
+from perf_assets.models.common.small_models import FIT_SMALL, ScaledSmallModel
 from perf_assets.models.target.promotion import THRESHOLD
 from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
 from perf_assets.models.transfer.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, target_baselines
 from perf_assets.models.transfer.model import (
     LEAST_SHOTS,
-    Candidate,
     Predict,
     TargetFeatures,
     TargetModel,
+    TransferCandidate,
     fit_product,
     held_out_shots,
 )
-from perf_assets.models.transfer.source_net import SourceSettings
+from perf_assets.models.transfer.source_net import SourceNetSettings
 from perf_assets.models.transfer.task import TransferTask
 
 PRODUCT = "product"
@@ -55,7 +55,7 @@ class TransferSettings(BaseModel, frozen=True):
     """Rows that the average is fitted to; the others of a larger dataset are one more source."""
     least_judged: int = Field(default=5, ge=LEAST_SHOTS)
     """Shots from which on some can be held out."""
-    source: SourceSettings = Field(default_factory=SourceSettings)
+    source: SourceNetSettings = Field(default_factory=SourceNetSettings)
     """How nets of sources are trained, through which features of other names are aligned."""
 
 
@@ -71,35 +71,18 @@ class MethodScore:
     """Probability of a use of the sources, given the shots."""
 
 
-@dataclass(frozen=True, eq=False)
-class RowsAlone:
+class RowsAlone(ScaledSmallModel):
     """A model of the dataset's own rows."""
-
-    scaler: Scaler
-    model: SmallModel
 
     @classmethod
     def fit(cls, name: str, counters: Floats, target: Floats, table: TransferTable, seed: int) -> "RowsAlone":
-        """One of `FIT_SMALL`."""
+        """Fit one of `FIT_SMALL`."""
         scaler = shot_scaler(counters, table.is_level)
         return cls(scaler, FIT_SMALL[name](standardised_logs(scaler, signed_log(counters)), target, seed))
 
-    def predict(self, counters: Floats) -> Floats:
-        """Target of rows x features as measured."""
-        return self.model.predict(standardised_logs(self.scaler, signed_log(counters)))
-
-    def save(self, path: Path) -> None:
-        """Store without pickle."""
-        own = {f"model_{name}": array for name, array in self.model.arrays().items()}
-        description = {"kind": self.model.kind, "settings": self.model.description()}
-        archive.save(path, description, {**own, **self.scaler.arrays()})
-
-    @classmethod
-    def load(cls, path: Path) -> "RowsAlone":
-        """From the file that `save` wrote."""
-        description, arrays = archive.load(path)
-        own = {name.removeprefix("model_"): array for name, array in arrays.items() if name.startswith("model_")}
-        return cls(Scaler.from_arrays(arrays), restore(description["kind"], description["settings"], own))
+    def scaled(self, counters: Floats) -> Floats:
+        """Standardise logarithms of rows x features as measured."""
+        return standardised_logs(self.scaler, signed_log(counters))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,22 +127,22 @@ class AdaptedTransfer:
     @cached_property
     def levels(self) -> dict[str, set[str]]:
         """Levels that it knows, by column of words."""
-        found: dict[str, set[str]] = {}
+        levels: dict[str, set[str]] = {}
         for name, column in self.model.level_columns.items():
-            found.setdefault(column, set()).add(name.removeprefix(f"{column}="))
-        return found
+            levels.setdefault(column, set()).add(name.removeprefix(f"{column}="))
+        return levels
 
-    def predict(self, table: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
-        """Of rows of a table with columns as they were landed: what is predicted, lower and upper end of its interval.
+    def predict(self, table: pd.DataFrame) -> Predicted:
+        """Predict the rows of a table with columns as they were landed, in the units of the model: see `is_log`.
 
-        In the units of the model: see `is_log`. A column that is absent is missing; one at least must be there.
+        A column that is absent is missing; one at least must be there.
         """
         if not any(column in table.columns for column in self.columns):
             known = listed(list(self.columns))
             raise BadInputError(f"the table has none of the columns that the model of {self.dataset} knows: {known}")
         counters = self._encoded(table)
         mean = self.model.predict(counters) if self.alone is None else self.alone.predict(counters)
-        return mean, *self.interval.around(mean)
+        return Predicted(mean, *self.interval.around(mean), self._reasons(table))
 
     def _encoded(self, table: pd.DataFrame) -> Floats:
         names, levels = self.model.counter_names, self.model.level_columns
@@ -178,18 +161,18 @@ class AdaptedTransfer:
                 columns.append([_number(value) for value in values])
         return np.array(columns, float).T
 
-    def notes(self, table: pd.DataFrame) -> list[str]:
+    def _reasons(self, table: pd.DataFrame) -> list[str]:
         """For each row, what to know about the answer: columns that it lacks, levels that were never seen."""
         absent = [column for column in self.columns if column not in table.columns]
         general = [f"columns missing: {listed(absent)}, taken as unknown"] if absent else []
-        found = [general] * len(table)
+        by_row = [general] * len(table)
         for column, levels in self.levels.items():
             if column in table.columns:
                 for row, value in enumerate(table[column].tolist()):
                     if not _is_missing(value) and str(value) not in levels:
                         said = f"{column} {str(value)[:40]!r} was never seen: unlike all of {listed(sorted(levels))}"
-                        found[row] = [*found[row], said]
-        return ["; ".join(notes) for notes in found]
+                        by_row[row] = [*by_row[row], said]
+        return ["; ".join(notes) for notes in by_row]
 
     def save(self, folder: Path) -> None:
         """Write into a folder, without pickle."""
@@ -202,13 +185,13 @@ class AdaptedTransfer:
             "scores": [asdict(score) for score in self.scores],
             "examples": [dict(row) for row in self.examples],
         }
-        (folder / _FACTS).write_text(json.dumps(facts))
+        archive.save_description(folder / _FACTS, facts)
 
     @classmethod
     def load(cls, folder: Path) -> "AdaptedTransfer":
-        """From the folder that `save` wrote."""
+        """Read what `save` wrote."""
+        facts = archive.load_description(folder / _FACTS)
         try:
-            facts = json.loads((folder / _FACTS).read_text())
             return cls(
                 **{name: facts[name] for name in _PLAIN if name != "sources"},
                 sources=tuple(facts["sources"]),
@@ -218,7 +201,7 @@ class AdaptedTransfer:
                 scores=tuple(MethodScore(**score) for score in facts["scores"]),
                 examples=facts["examples"],
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise UnreadableFileError(f"{folder} holds no model of a dataset ({error!r})") from None
 
 
@@ -307,10 +290,10 @@ class _Scored:
         process = model.process
         held_out = {PRODUCT: process.held_out}
         weights = {}
-        for kind, found in process.held_out_by_kind.items():
+        for kind, of_kind in process.held_out_by_kind.items():
             is_aligned = kind == SOURCE_FUNCTIONS and model.features.aligned is not None
             name = f"{PRODUCT}_{'alignment' if is_aligned else kind}"
-            held_out[name], weights[name] = found, process.shares[kind]
+            held_out[name], weights[name] = of_kind, process.shares[kind]
         for name, fit in target_baselines(table).items():
             if name != TARGET_CHOICE:
                 held_out[name] = held_out_shots(_Baseline(name, fit), shots, seed)
@@ -333,12 +316,12 @@ class _Scored:
 
     def scores(self, *, is_log: bool) -> tuple[MethodScore, ...]:
         """All methods, best first."""
-        found = []
+        scored = []
         for name, predicted in self.held_out.items():
             relative = relative_errors(predicted - self.true, self.true, is_log=is_log)
             rmse = float(np.sqrt(self._error(name)))
-            found.append(MethodScore(name, float(np.mean(np.abs(relative))), rmse, self.weights.get(name)))
-        return tuple(sorted(found, key=lambda score: score.log_rmse))
+            scored.append(MethodScore(name, float(np.mean(np.abs(relative))), rmse, self.weights.get(name)))
+        return tuple(sorted(scored, key=lambda score: score.log_rmse))
 
     def by_name(self, names: Sequence[str], method: str) -> dict[str, float]:
         """What a method says, by the name of the row."""
@@ -349,7 +332,7 @@ class _Scored:
 
 
 @dataclass(frozen=True)
-class _Baseline(Candidate):
+class _Baseline(TransferCandidate):
     """A model of the shots alone, as a candidate."""
 
     label: str
@@ -376,7 +359,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _number(value: object) -> float:
-    """Of a cell; NaN where it holds none."""
+    """Number that a cell holds; NaN where it holds none."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

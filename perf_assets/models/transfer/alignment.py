@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from perf_assets.features.samples import Floats
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs, varies
+from perf_assets.models.common import archive
 from perf_assets.models.transfer.alignment_starts import Start
 from perf_assets.models.transfer.source_net import SourceNet
 
@@ -28,11 +29,11 @@ _OFFSET_SCALE = 1.0
 
 
 @dataclass(frozen=True)
-class Freedom:
+class AlignmentFreedom:
     """How far a fit may go: prior standard deviations, in standardised units of the source."""
 
     weight: float
-    """Of the change of a source counter by all target counters together, and of its bias."""
+    """Penalty on the change of a source counter by all target counters together, and of its bias."""
     gain: float
     offset: float
     noise: float
@@ -46,13 +47,13 @@ class Alignment:
     source: SourceNet
     start: Start
     scaler: Scaler
-    """Of the target counters, from the shots."""
+    """Scaling of the target counters, from the shots."""
     change: Floats
     """Source counters x target counters that vary over the shots, standardised: added to what the start gives."""
     bias: Floats
     gain: float
     offset: float
-    freedom: Freedom
+    freedom: AlignmentFreedom
     evidence: float
     """Log likelihood of the shots' target under the start and this freedom."""
 
@@ -60,7 +61,7 @@ class Alignment:
     def fit(
         cls, source: SourceNet, start: Start, counters: Floats, target: Floats, *, is_fixed: bool = False
     ) -> "Alignment":
-        """From the shots: rows x counters as measured, and their target. A fixed one stays at its start."""
+        """Fit to the shots: rows x counters as measured, and their target. A fixed one stays at its start."""
         scaler = shot_scaler(counters)
         logs = signed_log(counters)
         scaled = standardised_logs(scaler, logs)
@@ -68,7 +69,17 @@ class Alignment:
         wanted = (target - source.centre) / source.spread
         freedom, evidence = choose_freedom(source, inputs, wanted)
         change, bias, gain, offset = _gauss_newton(source, inputs, wanted, freedom, 0 if is_fixed else _ITERATIONS)
-        return cls(source, start, scaler, change, bias, gain, offset, freedom, evidence)
+        return cls(
+            source=source,
+            start=start,
+            scaler=scaler,
+            change=change,
+            bias=bias,
+            gain=gain,
+            offset=offset,
+            freedom=freedom,
+            evidence=evidence,
+        )
 
     def align(self, logs: Floats) -> Floats:
         """Standardised source counters of signed logarithms of rows x target counters."""
@@ -90,8 +101,8 @@ class Alignment:
 
     def output(self, hidden: Floats) -> Floats:
         """Target, from the source model's last hidden layers."""
-        found = self.gain * self.source.from_hidden(hidden) + self.offset
-        return self.source.centre + self.source.spread * found
+        predicted = self.gain * self.source.from_hidden(hidden) + self.offset
+        return self.source.centre + self.source.spread * predicted
 
     def predict(self, counters: Floats) -> Floats:
         """Target of rows of target counters as measured."""
@@ -128,12 +139,22 @@ class Alignment:
 
     @classmethod
     def restore(cls, source: SourceNet, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Alignment":
-        """From what `description` and `arrays` gave."""
+        """Restore what `description` and `arrays` gave."""
         start = Start(description["start"], arrays["start.weights"], arrays["start.bias"], arrays["start.centre"])
-        scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), Freedom(**description["freedom"])
+        scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), AlignmentFreedom(**description["freedom"])
         gain, offset = description["gain"], description["offset"]
         evidence = description["evidence"]
-        return cls(source, start, scaler, arrays["change"], arrays["bias"], gain, offset, freedom, evidence)
+        return cls(
+            source=source,
+            start=start,
+            scaler=scaler,
+            change=arrays["change"],
+            bias=arrays["bias"],
+            gain=gain,
+            offset=offset,
+            freedom=freedom,
+            evidence=evidence,
+        )
 
 
 @dataclass(frozen=True)
@@ -145,8 +166,8 @@ class Aligned:
 
     def predict(self, counters: Floats) -> Floats:
         """Target of rows of target counters as measured."""
-        found = [weight * part.predict(counters) for weight, part in zip(self.weights, self.parts, strict=True)]
-        return np.asarray(np.sum(found, axis=0))
+        weighted = [weight * part.predict(counters) for weight, part in zip(self.weights, self.parts, strict=True)]
+        return np.asarray(np.sum(weighted, axis=0))
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array; a source model that several parts go through is described once."""
@@ -160,22 +181,21 @@ class Aligned:
         """All arrays by name."""
         arrays: dict[str, NDArray[Any]] = {"weights": self.weights}
         for position, source in enumerate(self._sources()):
-            arrays |= {f"source{position}.{name}": array for name, array in source.arrays().items()}
+            arrays |= archive.prefixed(f"source{position}.", source.arrays())
         for position, part in enumerate(self.parts):
-            arrays |= {f"part{position}.{name}": array for name, array in part.arrays().items()}
+            arrays |= archive.prefixed(f"part{position}.", part.arrays())
         return arrays
 
     @classmethod
     def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Aligned":
-        """From what `description` and `arrays` gave."""
-
-        def under(start: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-
-        sources = [SourceNet.restore(one, under(f"source{i}.")) for i, one in enumerate(description["sources"])]
+        """Restore what `description` and `arrays` gave."""
+        sources = [
+            SourceNet.restore(stored, archive.part(f"source{i}.", arrays))
+            for i, stored in enumerate(description["sources"])
+        ]
         parts = [
-            Alignment.restore(sources[one["source"]], one, under(f"part{i}."))
-            for i, one in enumerate(description["parts"])
+            Alignment.restore(sources[stored["source"]], stored, archive.part(f"part{i}.", arrays))
+            for i, stored in enumerate(description["parts"])
         ]
         return cls(tuple(parts), arrays["weights"])
 
@@ -191,25 +211,25 @@ class _Inputs:
     """Shots x target counters, standardised, divided by the root of their number."""
 
 
-def choose_freedom(source: SourceNet, inputs: _Inputs, wanted: Floats) -> tuple[Freedom, float]:
+def choose_freedom(source: SourceNet, inputs: _Inputs, wanted: Floats) -> tuple[AlignmentFreedom, float]:
     """The freedom under which the shots are most likely, for the model linearised at the start; and how likely."""
     first, gradient = source.with_gradient(inputs.started)
     residual = wanted - first
-    found = []
+    tried = []
     for weight in _WEIGHT_SCALES:
         for gain in _GAIN_SCALES:
-            kernel = _kernel(inputs, first, gradient, 1.0, Freedom(weight, gain, _OFFSET_SCALE, 1.0))
+            kernel = _kernel(inputs, first, gradient, 1.0, AlignmentFreedom(weight, gain, _OFFSET_SCALE, 1.0))
             values, vectors = np.linalg.eigh(kernel)
             projected = (vectors.T @ residual) ** 2
             for noise in _NOISES:
                 spectrum = np.maximum(values, 0) + noise
                 evidence = -0.5 * float(np.sum(projected / spectrum + np.log(spectrum)))
-                found.append((evidence, Freedom(weight, gain, _OFFSET_SCALE, float(np.sqrt(noise)))))
-    evidence, freedom = max(found, key=lambda one: one[0])
+                tried.append((evidence, AlignmentFreedom(weight, gain, _OFFSET_SCALE, float(np.sqrt(noise)))))
+    evidence, freedom = max(tried, key=lambda one: one[0])
     return freedom, evidence - len(wanted) * float(np.log(source.spread))
 
 
-def _kernel(inputs: _Inputs, output: Floats, gradient: Floats, gain: float, freedom: Freedom) -> Floats:
+def _kernel(inputs: _Inputs, output: Floats, gradient: Floats, gain: float, freedom: AlignmentFreedom) -> Floats:
     """Covariance of the shots' predictions under the prior of the map, linearised."""
     moved = (gradient @ gradient.T) * (inputs.scaled @ inputs.scaled.T + 1)
     return (
@@ -220,7 +240,7 @@ def _kernel(inputs: _Inputs, output: Floats, gradient: Floats, gain: float, free
 
 
 def _gauss_newton(
-    source: SourceNet, inputs: _Inputs, wanted: Floats, freedom: Freedom, iterations: int
+    source: SourceNet, inputs: _Inputs, wanted: Floats, freedom: AlignmentFreedom, iterations: int
 ) -> tuple[Floats, Floats, float, float]:
     shape = (inputs.started.shape[1], inputs.scaled.shape[1])
     state: tuple[Floats, Floats, float, float] = (np.zeros(shape), np.zeros(shape[0]), 1.0, 0.0)
@@ -230,20 +250,24 @@ def _gauss_newton(
         step, is_better = 1.0, False
         while step > 0.05 and not is_better:
             tried = _between(state, proposed, step)
-            found, tried_output, tried_gradient = _objective(source, inputs, wanted, tried, freedom)
-            is_better = found < value
+            tried_objective, tried_output, tried_gradient = _objective(source, inputs, wanted, tried, freedom)
+            is_better = tried_objective < value
             step /= 2
         if not is_better:
             break
-        has_ended = value - found < _ENOUGH * abs(value)
-        state, value, output, gradient = tried, found, tried_output, tried_gradient
+        has_ended = value - tried_objective < _ENOUGH * abs(value)
+        state, value, output, gradient = tried, tried_objective, tried_output, tried_gradient
         if has_ended:
             break
     return state
 
 
 def _objective(
-    source: SourceNet, inputs: _Inputs, wanted: Floats, state: tuple[Floats, Floats, float, float], freedom: Freedom
+    source: SourceNet,
+    inputs: _Inputs,
+    wanted: Floats,
+    state: tuple[Floats, Floats, float, float],
+    freedom: AlignmentFreedom,
 ) -> tuple[float, Floats, Floats]:
     """Penalised squared error, and the source model's output and gradient there."""
     change, bias, gain, offset = state
@@ -260,7 +284,7 @@ def _solve(
     state: tuple[Floats, Floats, float, float],
     output: Floats,
     gradient: Floats,
-    freedom: Freedom,
+    freedom: AlignmentFreedom,
 ) -> tuple[Floats, Floats, float, float]:
     """Minimum of the penalised error with the source model linearised at `state`."""
     change, bias, gain, _ = state

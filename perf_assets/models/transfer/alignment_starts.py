@@ -41,7 +41,7 @@ class Start:
     """Source counters x target counters: standardised source units per unit of signed logarithm."""
     bias: Floats
     centre: Floats
-    """Of each target counter: the signed logarithm that stands for a missing value."""
+    """Per target counter, the signed logarithm that stands for a missing value."""
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
         """All that it consists of."""
@@ -85,10 +85,10 @@ def by_transport(source: SourceRows, counters: Floats, target: Floats, seed: int
     for _ in range(_SWEEPS):
         cost = (theirs**2).T @ rows_alike.sum(axis=1)[:, None] + ((ours**2).T @ rows_alike.sum(axis=0)[:, None]).T
         cost = cost - 2 * theirs.T @ rows_alike @ ours
-        found = _transport(cost)
-        if np.allclose(found, coupling):
+        plan = _transport(cost)
+        if np.allclose(plan, coupling):
             break
-        coupling = found
+        coupling = plan
         of_rows = (theirs**2 @ coupling.sum(axis=1))[:, None] + (ours**2 @ coupling.sum(axis=0))[None]
         of_rows = of_rows - 2 * theirs @ coupling @ ours.T
         rows_alike = _transport(of_rows / (of_rows.mean() + 1e-12) + _LABEL_WEIGHT * label_cost / label_cost.mean())

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from perf_assets.core.catalogue import Catalogue
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.severity import Severity
+from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import signed_log
-from perf_assets.models.common.folds import folds_of
+from perf_assets.features.tables.unpaired import transfer_table
+from perf_assets.models.common.severity import severity
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.task import TransferTask
 
 _FOLDS = 5
@@ -106,16 +112,64 @@ def _table(
     stability = agreeing.mean(axis=0) if len(in_folds) else np.zeros(len(first))
     rows = [
         Correspondence(
-            name,
-            source_counters[i],
-            ours[j],
-            float(weights[i, j]),
-            float(slopes[i]),
-            float(stability[i]),
-            source_counters[i] == ours[j],
+            source=name,
+            source_counter=source_counters[i],
+            target_counter=ours[j],
+            weight=float(weights[i, j]),
+            importance=float(slopes[i]),
+            stability=float(stability[i]),
+            is_same_name=source_counters[i] == ours[j],
         )
         for i, j in enumerate(first)
         if weights[i, j] != 0
     ]
     rows.sort(key=lambda row: -row.importance)
     return AlignmentTable(name, tuple(rows), weights, source_counters, ours)
+
+
+_SHOTS = 50
+_TIME = "wall_seconds"
+_NOT_COUNTERS = (
+    r"^(ranks|threads|nodes|gpus|is_simulated|target_value|runs_count|missing_mask)$",
+    r"(?i)time|task-clock|_cyc|cycles",
+)
+"""Configuration, and counters that hold the run time itself."""
+
+
+@dataclass(frozen=True)
+class CounterAlignment:
+    """What the counters of two machines have in common."""
+
+    severity: Severity
+    rows: pd.DataFrame
+    """Correspondences, most important first."""
+    weights: pd.DataFrame
+    """Source counters x target counters."""
+    proposal: str
+    """YAML for the site's counter catalogue."""
+
+
+def align_counters(
+    source_name: str,
+    source: pd.DataFrame,
+    target_name: str,
+    target: pd.DataFrame,
+    catalogue: Catalogue,
+    seed: int = 0,
+) -> CounterAlignment:
+    """Align counters by tables of runs, one per machine: counters under the machine's own names and `wall_seconds`."""
+    keep_blas_to_one_thread()
+    theirs = transfer_table(source_name, source, _TIME, drop=_NOT_COUNTERS)
+    ours = transfer_table(target_name, target, _TIME, drop=_NOT_COUNTERS)
+    task = TransferTask.of([theirs], ours, catalogue)
+    shots = np.random.default_rng(seed).permutation(len(ours))[:_SHOTS]
+    if len(shots) < 8:
+        raise BadInputError(f"{target_name} has {len(shots)} runs: an alignment of counters needs at least 8")
+    tables = alignment_tables(task, shots, seed)
+    first = tables[0]
+    return CounterAlignment(
+        severity(theirs.counters, theirs.target, ours.counters, ours.target, seed),
+        pd.DataFrame([vars(row) for row in first.rows]),
+        pd.DataFrame(first.weights, index=list(first.source_counters), columns=list(first.target_counters)),
+        catalogue_proposal(tables, catalogue, target_name),
+    )

@@ -39,7 +39,7 @@ _NOISES = np.logspace(-4, 1, 16)
 _USUAL_NOISE, _NOISE_FACTOR = 0.03, 9.0
 """The noise is expected at 3% of the variance, within a factor of nine: a handful of rows is not interpolated."""
 _MANY = 250
-"""Rows above which members are weighed on so many of them, and only the likely ones are fitted to all."""
+"""Rows that members are weighed on where there are more; only the likely ones are fitted to all."""
 _LIKELY, _NEGLIGIBLE = 1e-2, 1e-6
 _TINY, _CONSTANT = 1e-12, 1e-9
 
@@ -163,23 +163,23 @@ class AveragedGp:
 
     def predict(self, inputs: Inputs) -> Floats:
         """Target of rows."""
-        found = np.full(len(inputs), self.level)
+        mean = np.full(len(inputs), self.level)
         squares: dict[int, Floats] = {}
         for name, coefficients in self.coefficients.items():
             kind, *where = name.split("/")
             if kind == "source":
-                found += inputs.functions @ (self.rows.functions.T @ coefficients) / inputs.functions.shape[1]
+                mean += inputs.functions @ (self.rows.functions.T @ coefficients) / inputs.functions.shape[1]
                 continue
             space, ours = int(where[0]), self.rows.spaces[int(where[0])]
             if kind == "linear":
-                found += inputs.spaces[space] @ (ours.T @ coefficients) / max(ours.shape[1], 1)
+                mean += inputs.spaces[space] @ (ours.T @ coefficients) / max(ours.shape[1], 1)
             else:
                 if space not in squares:
                     squares[space] = squared_distances(inputs.spaces[space], ours)
-                found += _smooth(squares[space], float(where[1]), self.units[space]) @ coefficients
+                mean += _smooth(squares[space], float(where[1]), self.units[space]) @ coefficients
         if self.slope:
-            found += self.slope * inputs.functions.mean(axis=1)
-        return found
+            mean += self.slope * inputs.functions.mean(axis=1)
+        return mean
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
@@ -246,7 +246,14 @@ class _Kernels:
         scales = {k: variance if variance > _CONSTANT else np.inf for k, variance in variances.items()}
         basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0]
         matrices = {name: matrix / scales[name] for name, matrix in raw.items()}
-        return cls(inputs, matrices, scales, units, basis[:, 1:], mean_function)
+        return cls(
+            inputs=inputs,
+            matrices=matrices,
+            scales=scales,
+            units=units,
+            contrasts=basis[:, 1:],
+            mean_function=mean_function,
+        )
 
 
 @dataclass(frozen=True, eq=False)

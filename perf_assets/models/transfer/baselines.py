@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs
-from perf_assets.models.common.folds import folds_of
 from perf_assets.models.common.small_models import FIT_SMALL, fit_deep_trees, fit_ridge, fit_xgboost
 from perf_assets.models.common.threads import keep_torch_in_budget
 from perf_assets.models.transfer.alignment import Alignment
@@ -63,7 +63,7 @@ def _alone(rows: Floats) -> Inputs:
 def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str, str]]:
     """Uses of the source by name, and for those that cannot be the reason; all but the first use one source's net."""
     names = task.target.counter_names
-    found: dict[str, Baseline] = {
+    baselines: dict[str, Baseline] = {
         "linear_probe": lambda shots, seed: _linear_probe(task, shots),
         "fine_tune": lambda shots, seed: _fine_tune(task, shots, seed),
         "ma": lambda shots, seed: AlignmentCandidate(task, task.start_kind).fit(shots, seed),
@@ -71,14 +71,14 @@ def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str,
     }
     absent: dict[str, str] = {}
     if task.groups:
-        found["source_zero_shot"] = lambda shots, seed: _zero_shot(task)
+        baselines["source_zero_shot"] = lambda shots, seed: _zero_shot(task)
     else:
         absent["source_zero_shot"] = "no source predicts its own rows by features that the target has"
     if set(names) == set(task.sources[0].rows.counter_names):
-        found["pooled"] = lambda shots, seed: _pooled(task, shots, seed)
+        baselines["pooled"] = lambda shots, seed: _pooled(task, shots, seed)
     else:
         absent["pooled"] = "source and target do not have the same counters"
-    return found, absent
+    return baselines, absent
 
 
 def supervised(target: TransferTable, rows: Indices, seed: int) -> Predict:
@@ -167,8 +167,8 @@ def _fine_tune(task: TransferTask, shots: Indices, seed: int) -> Predict:
     tuned = source.with_weights(net)
 
     def predict(rows: Indices) -> Floats:
-        found = tuned.standardised(start.align(signed_log(task.target.counters[rows])))
-        return tuned.centre + tuned.spread * found
+        standardised = tuned.standardised(start.align(signed_log(task.target.counters[rows])))
+        return tuned.centre + tuned.spread * standardised
 
     return predict
 

@@ -14,7 +14,7 @@ from perf_assets.models.transfer.baselines import (
     supervised,
     target_baselines,
 )
-from perf_assets.models.transfer.model import Candidate, Predict, Product, fit_product
+from perf_assets.models.transfer.model import Predict, Product, TransferCandidate, fit_product
 from perf_assets.models.transfer.task import TransferTask
 
 Progress = Callable[[str], None]
@@ -43,7 +43,7 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class TransferEvaluation:
     """Scores by method and metric, one value a seed."""
 
     shots: int
@@ -70,11 +70,11 @@ class Evaluation:
     @property
     def candidates(self) -> list[dict[str, str | float]]:
         """Mean held-out error on the shots and mean weight over seeds of every candidate, best first."""
-        found: dict[str, list[tuple[float, float]]] = {}
+        by_name: dict[str, list[tuple[float, float]]] = {}
         for product in self.products:
             for one in product.candidates:
-                found.setdefault(one.name, []).append((one.error, one.weight))
-        means = {name: np.mean(values, axis=0) for name, values in found.items()}
+                by_name.setdefault(one.name, []).append((one.error, one.weight))
+        means = {name: np.mean(values, axis=0) for name, values in by_name.items()}
         best_first = sorted(means, key=lambda name: float(means[name][0]))
         return [{"name": n, "held_out_error": float(means[n][0]), "weight": float(means[n][1])} for n in best_first]
 
@@ -91,13 +91,12 @@ def evaluate_transfer(
     shots: int,
     seeds: int = 10,
     *,
-    first_seed: int = 0,
     is_log: bool = True,
     is_full: bool = True,
-    extra: Sequence[Candidate] = (),
+    extra: Sequence[TransferCandidate] = (),
     rows: Indices | None = None,
     progress: Progress = lambda _: None,
-) -> Evaluation:
+) -> TransferEvaluation:
     """Fit and score all methods; `rows` are those of the target that may be shots and test rows (all).
 
     Unless it `is_full`, only the product, the source as it is and the target-only baselines are scored: all others
@@ -112,7 +111,7 @@ def evaluate_transfer(
         baselines = {name: fit for name, fit in baselines.items() if name not in absent}
     baselines |= target_baselines(task.target) | {one.name: one.fit for one in extra}
     every = np.arange(len(task.target)) if rows is None else rows
-    for seed in range(first_seed, first_seed + seeds):
+    for seed in range(seeds):
         split = Split.draw(every, seed)
         few = split.shots(shots)
         product = fit_product(task, few, seed, is_log=is_log, extra=extra)
@@ -132,7 +131,7 @@ def evaluate_transfer(
         seconds.append(product.adapt_seconds)
         products.append(product)
         progress(_line(task, seed, shots, scores, product))
-    return Evaluation(
+    return TransferEvaluation(
         shots=shots,
         scores=scores,
         absent=absent,

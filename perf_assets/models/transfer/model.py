@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.severity import Severity
+from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
-from perf_assets.features.tables.unpaired import encoded_rows, shot_scaler, standardised_logs
+from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs
 from perf_assets.models.common import archive
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
 from perf_assets.models.common.conformal import Interval, cross_conformal
-from perf_assets.models.common.folds import folds_of
 from perf_assets.models.common.severity import transfer_severity
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.alignment import Aligned
 from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.transfer.source_functions import SourceGroup
@@ -45,7 +44,7 @@ _BATCH = 512
 Predict = Callable[[Indices], Floats]
 
 
-class Candidate(Protocol):
+class TransferCandidate(Protocol):
     """A model of the target's rows that is fitted to shots, from outside of this module."""
 
     @property
@@ -100,12 +99,8 @@ class TargetModel:
         """Target (its logarithm if `is_log`) of rows x features as measured."""
         keep_blas_to_one_thread()
         starts = range(0, max(len(counters), 1), _BATCH)
-        found = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
-        return np.concatenate(found)
-
-    def predict_frame(self, frame: pd.DataFrame) -> Floats:
-        """Target of the rows of a table with columns as they were landed; a column that is absent is missing."""
-        return self.predict(encoded_rows(frame, self.counter_names, self.level_columns))
+        batches = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
+        return np.concatenate(batches)
 
     def save(self, path: Path) -> None:
         """Store without pickle."""
@@ -115,7 +110,7 @@ class TargetModel:
         stored |= {"aligned": features.aligned} if features.aligned else {}
         arrays: archive.Arrays = {"mean": features.scaler.mean, "deviation": features.scaler.spread}
         for name, part in stored.items():
-            arrays |= {f"{name}/{key}": array for key, array in part.arrays().items()}
+            arrays |= archive.prefixed(f"{name}/", part.arrays())
         description = {
             "parts": {name: part.description() for name, part in stored.items()},
             "counter_names": list(self.counter_names),
@@ -133,7 +128,7 @@ class TargetModel:
         parts = description["parts"]
 
         def under(start: str) -> archive.Arrays:
-            return {k.removeprefix(f"{start}/"): a for k, a in arrays.items() if k.startswith(f"{start}/")}
+            return archive.part(f"{start}/", arrays)
 
         groups = [f"group{i}" for i in range(sum(name.startswith("group") for name in parts))]
         features = TargetFeatures(
@@ -153,7 +148,7 @@ class TargetModel:
 
 
 @dataclass(frozen=True)
-class CandidateScore:
+class UseOfSources:
     """What the shots say of one way to use the sources, or to leave them alone."""
 
     name: str
@@ -168,7 +163,7 @@ class CandidateScore:
 class Product:
     """What was fitted to the shots: predicts rows, and holds the model where all of it can be stored."""
 
-    candidates: tuple[CandidateScore, ...]
+    candidates: tuple[UseOfSources, ...]
     """Best first."""
     predict_rows: Predict
     model: TargetModel | None
@@ -188,7 +183,7 @@ def fit_product(
     seed: int = 0,
     *,
     is_log: bool = True,
-    extra: Sequence[Candidate] = (),
+    extra: Sequence[TransferCandidate] = (),
     settings: AverageSettings | None = None,
 ) -> Product:
     """Fit the average of all candidates to the shots.
@@ -204,7 +199,7 @@ def fit_product(
     target, counters = table.target[shots], table.counters[shots]
     scaler = shot_scaler(counters, table.is_level)
     is_aligned = not groups and len(shots) in _SHOTS_TO_ALIGN and _knows_itself(task)
-    learned: list[Candidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
+    learned: list[TransferCandidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
     rows = TargetFeatures(scaler, groups).inputs(counters)
     held_out = [held_out_shots(candidate, shots, seed)[:, None] for candidate in learned]
     process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, settings)
@@ -222,7 +217,15 @@ def fit_product(
         "severity": asdict(hard) if hard else None,
         "adapt_seconds": seconds,
     }
-    model = TargetModel(process, features, table.counter_names, table.level_columns, is_log, interval, grounds)
+    model = TargetModel(
+        process=process,
+        features=features,
+        counter_names=table.counter_names,
+        level_columns=table.level_columns,
+        is_log=is_log,
+        interval=interval,
+        grounds=grounds,
+    )
 
     def predict_rows(asked: Indices) -> Floats:
         if not outside:
@@ -231,7 +234,14 @@ def fit_product(
         more = [predict(asked)[:, None] for predict in outside]
         return process.predict(Inputs(seen.spaces, np.hstack([seen.functions, *more])))
 
-    return Product(candidates, predict_rows, None if outside else model, interval, hard, seconds)
+    return Product(
+        candidates=candidates,
+        predict_rows=predict_rows,
+        model=None if outside else model,
+        interval=interval,
+        severity=hard,
+        adapt_seconds=seconds,
+    )
 
 
 def _knows_itself(task: TransferTask) -> bool:
@@ -253,18 +263,18 @@ class AlignmentCandidate:
         return lambda rows: aligned.predict(self.task.target.counters[rows])
 
 
-def held_out_shots(candidate: Candidate, shots: Indices, seed: int) -> Floats:
+def held_out_shots(candidate: TransferCandidate, shots: Indices, seed: int) -> Floats:
     """What a candidate says of shots that it was not fitted on."""
-    found = np.empty(len(shots))
+    predicted = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed):
-        found[outside] = candidate.fit(shots[inside], seed)(shots[outside])
-    return found
+        predicted[outside] = candidate.fit(shots[inside], seed)(shots[outside])
+    return predicted
 
 
-def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[CandidateScore, ...]:
+def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[UseOfSources, ...]:
     """What the shots say of every kind of member; functions that are fitted to shots have their own name."""
     scores = []
     for kind, held_out in process.held_out_by_kind.items():
         name = learned if learned and kind == SOURCE_FUNCTIONS else kind
-        scores.append(CandidateScore(name, float(np.mean((held_out - target) ** 2)), process.shares[kind]))
+        scores.append(UseOfSources(name, float(np.mean((held_out - target) ** 2)), process.shares[kind]))
     return tuple(sorted(scores, key=lambda one: one.error))

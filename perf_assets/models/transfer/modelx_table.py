@@ -17,9 +17,9 @@ from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
-from perf_assets.models.transfer.evaluation import Evaluation, evaluate_transfer
+from perf_assets.models.transfer.evaluation import TransferEvaluation, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
-from perf_assets.models.transfer.source_net import SourceSettings
+from perf_assets.models.transfer.source_net import SourceNetSettings
 from perf_assets.models.transfer.task import TransferTask
 
 Progress = Callable[[str], None]
@@ -70,7 +70,7 @@ class ModelxRow:
     matches_oracle: bool
     """Whether the error of the product is at most that of the supervised model and its spread."""
     mape: float
-    """Of the product: mean absolute percentage error of the time itself, as a ratio."""
+    """Error of the product: mean absolute percentage error of the time itself, as a ratio."""
     coverage_90: float
     """Share of test rows inside the product's 90% interval."""
     chosen: str
@@ -82,7 +82,7 @@ class ModelxRow:
         return self.product / self.target_best
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Row as a JSON object."""
         return {**asdict(self), "sources": list(self.sources)}
 
 
@@ -137,7 +137,7 @@ def modelx_rows(
     seeds: int = 10,
     *,
     catalogue: Catalogue | None = None,
-    settings: SourceSettings | None = None,
+    settings: SourceNetSettings | None = None,
     progress: Progress = lambda _: None,
 ) -> list[ModelxRow]:
     """One transfer with each number of shots."""
@@ -150,7 +150,7 @@ def modelx_rows(
     ]
 
 
-def modelx_row(sources: tuple[str, ...], features: str, target: str, found: Evaluation) -> ModelxRow:
+def modelx_row(sources: tuple[str, ...], features: str, target: str, found: TransferEvaluation) -> ModelxRow:
     """What an evaluation of all methods says."""
     best = found.target_best
     assert best is not None, "no shots, no target-only method"

@@ -8,9 +8,9 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.features.tables.unpaired import TransferTable
-from perf_assets.models.target.correction import PairedAdaptation, attention_prior
-from perf_assets.models.target.prior import Prior
-from perf_assets.models.transfer.evaluation import Evaluation, Progress, Split, evaluate_transfer, score
+from perf_assets.models.target.correction import fit_paired
+from perf_assets.models.target.prior import Prior, fit_prior
+from perf_assets.models.transfer.evaluation import Progress, Split, TransferEvaluation, evaluate_transfer, score
 from perf_assets.models.transfer.model import LEAST_SHOTS, Predict
 from perf_assets.models.transfer.task import TransferTask
 
@@ -32,18 +32,18 @@ class PairedCandidate:
 
     @classmethod
     def of(cls, samples: PairedSamples, source: int, target: int) -> "PairedCandidate":
-        """With a prior if there are benchmark rows and other machines to learn it from."""
+        """Candidate with a prior if there are benchmark rows and other machines to learn it from."""
         has_prior = samples.is_benchmark.any() and len(samples.hide_machine(target).examples())
-        return cls(samples, source, target, attention_prior(samples, target, 0, source=source) if has_prior else None)
+        return cls(samples, source, target, fit_prior(samples, target, 0, source=source) if has_prior else None)
 
     def fit(self, shots: Indices, seed: int) -> Predict:
         """Learn from the shots, which are configurations; none are allowed."""
-        model = PairedAdaptation().fit(self.samples, self.source, self.target, shots, seed, self.prior)
+        model = fit_paired(self.samples, self.source, self.target, shots, seed, self.prior)
         return lambda rows: model.predict(self.samples, rows)
 
 
 def paired_task(samples: PairedSamples, source: int, target: int) -> tuple[TransferTask, Indices]:
-    """The same transfer for methods that do not pair, and the configurations that may be shots and test rows."""
+    """Transfer task for methods that do not pair, and the configurations that may be shots and test rows."""
     usable = ~samples.is_benchmark & np.isfinite(samples.log_seconds[[source, target]]).all(axis=0)
     if usable.sum() < 2:
         raise BadInputError(
@@ -71,7 +71,7 @@ def evaluate_paired_transfer(
     seeds: int,
     *,
     progress: Progress = lambda _: None,
-) -> Evaluation:
+) -> TransferEvaluation:
     """Score the transfer from machine 0 to the last, with the paired model among the candidates.
 
     With fewer shots than a choice needs, the paired model is the product.
@@ -89,11 +89,21 @@ def evaluate_paired_transfer(
         started = time.perf_counter()
         predicted = predict(split.test)
         per_row.append((time.perf_counter() - started) / len(split.test))
-        found = score(task.target.target[split.test], predicted, is_log=True)
+        scored = score(task.target.target[split.test], predicted, is_log=True)
         for name in ("product", "paired"):
-            for metric, value in found.items():
+            for metric, value in scored.items():
                 scores.setdefault(name, {}).setdefault(metric, []).append(value)
-        progress(f"{task.target.name}, {shots} shots, seed {seed}: MAPE {found['mape']:.1%} (paired)")
+        progress(f"{task.target.name}, {shots} shots, seed {seed}: MAPE {scored['mape']:.1%} (paired)")
     absent = dict.fromkeys(_NEED_SHOTS, f"needs at least {LEAST_SHOTS} shots")
     chosen = ["paired"] * seeds
-    return Evaluation(shots, scores, absent, chosen, [], [], float(np.median(seconds)), float(np.median(per_row)), [])
+    return TransferEvaluation(
+        shots=shots,
+        scores=scores,
+        absent=absent,
+        chosen=chosen,
+        coverage=[],
+        severity=[],
+        adapt_seconds=float(np.median(seconds)),
+        predict_seconds_per_row=float(np.median(per_row)),
+        products=[],
+    )

@@ -38,7 +38,7 @@ class PlannedRow:
 
 
 def plan_rows(adapted: AdaptedTransfer, task: TransferTask, budget: int) -> list[PlannedRow]:
-    """At most `budget` rows of the sources, best first."""
+    """Plan at most `budget` rows of the sources, best first."""
     if not adapted.scores:
         raise BadInputError("there are too few rows to tell how sure the model is")
     places, counters = _candidates(task)
@@ -79,7 +79,7 @@ def plan_rows(adapted: AdaptedTransfer, task: TransferTask, budget: int) -> list
 
 def _candidates(task: TransferTask) -> tuple[list[tuple[str, int]], Floats]:
     """Rows of sources that share a feature with the target: where they stand, and the target's features of each."""
-    found, places = [], []
+    candidates, places = [], []
     tables: Sequence[TransferTable] = [table for source in task.sources for table in source.tables]
     share = max(1, _MOST // max(len(tables), 1))
     for table in tables:
@@ -91,6 +91,6 @@ def _candidates(task: TransferTask) -> tuple[list[tuple[str, int]], Floats]:
         for position, name in enumerate(task.target.counter_names):
             if name in same:
                 counters[:, position] = table.counters[rows, table.counter_names.index(same[name])]
-        found.append(counters)
+        candidates.append(counters)
         places += [(table.name, int(row)) for row in rows]
-    return places, np.vstack(found) if found else np.empty((0, len(task.target.counter_names)))
+    return places, np.vstack(candidates) if candidates else np.empty((0, len(task.target.counter_names)))

@@ -6,21 +6,21 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.features.samples import Floats
-from perf_assets.models.target.promotion import CLIP, SAME, Comparison, Drift, HeldOutErrors, decide, drift_of
+from perf_assets.models.target.promotion import CLIP, SAME, Drift, HeldOutErrors, ModelComparison, decide, drift_of
 from perf_assets.models.transfer.adapted import AdaptedTransfer, relative_errors
 
 
-def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, rows: pd.DataFrame) -> Comparison:
+def compare_transfer(new: AdaptedTransfer, champion: AdaptedTransfer | None, rows: pd.DataFrame) -> ModelComparison:
     """Decide whether a new model replaces the champion; `rows` are those of the dataset, by their names."""
     names = [name for name in new.held_out if name in rows.index]
     true = np.array([new.rows[name] for name in names])
     own, alone = (
-        np.clip(np.array([found[name] for name in names]) - true, -CLIP, CLIP)
-        for found in (new.held_out, new.held_out_alone)
+        np.clip(np.array([held_out[name] for name in names]) - true, -CLIP, CLIP)
+        for held_out in (new.held_out, new.held_out_alone)
     )
     theirs = np.full(len(names), np.nan)
     if champion is not None and _is_comparable(champion, new) and names:
-        answers = _answers(champion, rows.loc[names])[0]
+        answers = champion.predict(rows.loc[names]).log_time
         known = [champion.held_out.get(name, answer) for name, answer in zip(names, answers.tolist(), strict=True)]
         # A row that the champion was fitted to and that was not held out is no test of it.
         fitted = np.array([name in champion.rows and name not in champion.held_out for name in names])
@@ -41,7 +41,7 @@ def transfer_drift(champion: AdaptedTransfer, new: AdaptedTransfer, rows: pd.Dat
     ]
     if not names:
         return Drift(0, 0, 0)
-    mean, lower, upper = _answers(champion, rows.loc[names])
+    mean, lower, upper = champion.predict(rows.loc[names]).bounds
     true = np.array([new.rows[name] for name in names])
     inside = ((lower <= true) & (true <= upper)).tolist()
     ratios = np.exp(np.clip(true - mean, -CLIP, CLIP)) if champion.is_log else _plain_ratios(true, mean)
@@ -53,10 +53,6 @@ def _is_comparable(champion: AdaptedTransfer, new: AdaptedTransfer) -> bool:
     return (champion.target_column, champion.is_log) == (new.target_column, new.is_log) and not set(
         champion.columns
     ).isdisjoint(new.columns)
-
-
-def _answers(champion: AdaptedTransfer, rows: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
-    return champion.predict(rows)
 
 
 def _unit(champion: AdaptedTransfer, value: float) -> float:

@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs, varies
+from perf_assets.models.common import archive
 from perf_assets.models.common.small_models import Forest, fit_deep_trees
 from perf_assets.models.transfer.averaged_gp import squared_distances
 
@@ -51,7 +52,7 @@ class SmoothFunction:
 
     @classmethod
     def fit(cls, rows: Floats, target: Floats, variances: Floats) -> "SmoothFunction":
-        """From rows x features in the metric; `variances` are smooth, linear and noise, for a target of variance 1."""
+        """Fit to rows x features in the metric; `variances`: smooth, linear and noise, for a target of variance 1."""
         smooth, linear, noise = (float(one) for one in variances)
         level = float(target.mean())
         kernel = _kernel(rows, rows, smooth, linear) + (noise + _JITTER) * np.eye(len(rows))
@@ -85,11 +86,11 @@ class SourceGroup:
     weights: Floats
     """Root of the weight of each shared feature that varies: what one standard deviation of it is worth."""
     functions: tuple[SourceFunction, ...]
-    """Those that know something, two per table at most."""
+    """Functions that know something, two per table at most."""
 
     @classmethod
     def fit(cls, tables: Sequence[TransferTable], same: Mapping[str, str], target: TransferTable) -> "SourceGroup":
-        """From tables that all have the features of `same` (source feature by target feature)."""
+        """Fit to tables that all have the features of `same` (source feature by target feature)."""
         shared = [name for name in target.counter_names if name in same]
         columns = [table.counters[:, [table.counter_names.index(same[n]) for n in shared]] for table in tables]
         targets = [table.target for table in tables]
@@ -111,10 +112,10 @@ class SourceGroup:
     def expected(self, inputs: Floats) -> Floats:
         """Rows x functions: target that each function expects."""
         space = self.space(inputs)
-        found = [
+        by_function = [
             one.model.predict(space if isinstance(one.model, SmoothFunction) else inputs) for one in self.functions
         ]
-        return np.column_stack(found) if found else np.empty((len(inputs), 0))
+        return np.column_stack(by_function) if by_function else np.empty((len(inputs), 0))
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
@@ -136,7 +137,7 @@ class SourceGroup:
                 if isinstance(one.model, SmoothFunction)
                 else one.model.arrays()
             )
-            arrays |= {f"function{i}.{name}": array for name, array in own.items()}
+            arrays |= archive.prefixed(f"function{i}.", own)
         return arrays
 
     @classmethod
@@ -144,8 +145,7 @@ class SourceGroup:
         """A group from what `description` and `arrays` gave."""
         functions = []
         for i, one in enumerate(description["functions"]):
-            start = f"function{i}."
-            own: dict[str, Any] = {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
+            own: dict[str, Any] = archive.part(f"function{i}.", arrays)
             settings = {k: v for k, v in one.items() if k not in ("source", "error", "kind")}
             model = SmoothFunction(**own, **settings) if one["kind"] == "smooth" else Forest(**own, **settings)
             functions.append(SourceFunction(one["source"], one["error"], model))
@@ -197,13 +197,13 @@ def _fit_functions(table: TransferTable, rows: Floats, root: Floats, variances: 
 
     true = table.target[out]
     by_mean = (true - table.target[kept].mean()) ** 2
-    found: list[SourceFunction] = []
+    functions: list[SourceFunction] = []
     for fit, inputs in ((smooth, rows * root), (trees, rows)):
         errors = (fit(kept).predict(inputs[out]) - true) ** 2
         gain = by_mean - errors
         if gain.mean() > _BEYOND_CHANCE * gain.std() / np.sqrt(len(out)):
-            found.append(SourceFunction(table.name, float(errors.mean()), fit(order)))
-    return found
+            functions.append(SourceFunction(table.name, float(errors.mean()), fit(order)))
+    return functions
 
 
 def _fit_metric(
@@ -237,8 +237,8 @@ def _fit_metric(
             gradient[own] += by_variance
         return value, gradient
 
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}).x
-    return np.exp(found[:count]), [np.exp(found[count + 3 * i : count + 3 * i + 3]) for i in range(len(data))]
+    optimum = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}).x
+    return np.exp(optimum[:count]), [np.exp(optimum[count + 3 * i : count + 3 * i + 3]) for i in range(len(data))]
 
 
 def _evidence_loss(rows: Floats, wanted: Floats, weights: Floats, variances: Floats) -> tuple[float, Floats, Floats]:

@@ -24,7 +24,7 @@ _LAYERS = ("first", "second", "last")
 
 
 @dataclass(frozen=True)
-class SourceSettings:
+class SourceNetSettings:
     """How the nets look and learn."""
 
     hidden: int = 48
@@ -72,10 +72,10 @@ class SourceNet:
         counter_names: tuple[str, ...],
         *,
         dataset: Indices | None = None,
-        settings: SourceSettings | None = None,
+        settings: SourceNetSettings | None = None,
         seed: int = 0,
     ) -> "SourceNet":
-        """From rows x counters; `dataset` says of which of several homogeneous sources a row is.
+        """Train on rows x counters; `dataset` says of which of several homogeneous sources a row is.
 
         Sources may differ by a constant (a faster machine), which is learned beside the net and then left out: an
         alignment has its own offset.
@@ -87,7 +87,7 @@ class SourceNet:
         of_row = np.zeros(len(target), np.intp) if dataset is None else dataset
         inputs = torch.tensor(scaler.transform(counters), dtype=torch.float32)
         wanted = torch.tensor((target - centre) / spread, dtype=torch.float32)
-        weights, error = _train(inputs, wanted, torch.tensor(of_row), settings or SourceSettings(), seed)
+        weights, error = _train(inputs, wanted, torch.tensor(of_row), settings or SourceNetSettings(), seed)
         return cls(scaler, centre, spread, weights, counter_names, error)
 
     def predict(self, counters: Floats) -> Floats:
@@ -99,7 +99,7 @@ class SourceNet:
         return self.from_hidden(self.hidden(inputs))
 
     def from_hidden(self, hidden: Floats) -> Floats:
-        """The same from what `hidden` gave."""
+        """Predict from what `hidden` gave."""
         weight = self._weights["last.weight"].reshape(-1) / self.members
         return np.asarray(hidden @ weight + self._weights["last.bias"].mean())
 
@@ -136,7 +136,7 @@ class SourceNet:
 
     @classmethod
     def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "SourceNet":
-        """From what `description` and `arrays` gave."""
+        """Restore what `description` and `arrays` gave."""
         weights = {f"{layer}.{kind}": arrays[f"{layer}.{kind}"] for layer in _LAYERS for kind in ("weight", "bias")}
         scaler = Scaler(arrays["mean"], arrays["deviation"])
         names = tuple(description["counter_names"])
@@ -149,18 +149,18 @@ class SourceNet:
 
     @classmethod
     def load(cls, path: Path) -> "SourceNet":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls.restore(*archive.load(path))
 
     def torch_net(self) -> "TrainableNet":
-        """The same net for PyTorch, to be tuned further."""
+        """Net for PyTorch, to be tuned further."""
         net = TrainableNet(self.members, self._weights["first.weight"].shape[1], self._weights["first.weight"].shape[2])
         state = {name: torch.tensor(array, dtype=torch.float32) for name, array in self._weights.items()}
         net.load_state_dict(state)
         return net
 
     def with_weights(self, net: "TrainableNet") -> "SourceNet":
-        """The same scaling around other weights."""
+        """Replace the weights and keep the scaling."""
         return SourceNet(
             self.scaler, self.centre, self.spread, net.as_arrays(), self.counter_names, self.held_out_error
         )
@@ -226,7 +226,7 @@ class TrainableNet(nn.Module):
 
 
 def _train(
-    inputs: Tensor, wanted: Tensor, dataset: Tensor, settings: SourceSettings, seed: int
+    inputs: Tensor, wanted: Tensor, dataset: Tensor, settings: SourceNetSettings, seed: int
 ) -> tuple[dict[str, Floats], float]:
     """Weights of all members, and the squared error on the rows that each leaves out."""
     keep_torch_in_budget()
@@ -247,18 +247,18 @@ def _train(
         shown = torch.rand(*rows.shape, inputs.shape[1]) < kept
         noisy = (inputs[rows] + settings.noise * torch.randn(*rows.shape, inputs.shape[1])) * shown / kept
         optimiser.zero_grad()
-        found = net(noisy) + (offsets - offsets.mean())[dataset[rows]]
-        loss = nn.functional.huber_loss(found, wanted[rows], delta=0.3)
+        predicted = net(noisy) + (offsets - offsets.mean())[dataset[rows]]
+        loss = nn.functional.huber_loss(predicted, wanted[rows], delta=0.3)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
     with torch.no_grad():
-        found = net(inputs[left_out]) + (offsets - offsets.mean())[dataset[left_out]]
-        error = float(((found - wanted[left_out]) ** 2).mean())
+        predicted = net(inputs[left_out]) + (offsets - offsets.mean())[dataset[left_out]]
+        error = float(((predicted - wanted[left_out]) ** 2).mean())
     return net.as_arrays(), error
 
 
-def _rows_of_members(count: int, settings: SourceSettings) -> tuple[Tensor, Tensor]:
+def _rows_of_members(count: int, settings: SourceNetSettings) -> tuple[Tensor, Tensor]:
     """Members x rows to learn from, and members x rows left out, other ones for each member."""
     order = torch.randperm(count)
     out = max(1, min(int(settings.left_out * count), count // (settings.members + 1)))

@@ -1,7 +1,7 @@
 """One transfer: from which sources to which target, which features are the same, and what follows from that."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -9,16 +9,72 @@ import numpy as np
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices
-from perf_assets.features.standardise import signed_log
+from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, same_counters
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.alignment import Aligned, Alignment
-from perf_assets.models.transfer.alignment_starts import Start, by_transport, matched
+from perf_assets.models.transfer.alignment_starts import SourceRows, Start, by_transport, matched
 from perf_assets.models.transfer.source_functions import SourceGroup
-from perf_assets.models.transfer.source_net import SourceSettings
-from perf_assets.models.transfer.sources import Source, group_sources
+from perf_assets.models.transfer.source_net import SourceNet, SourceNetSettings
+
+_HOMOGENEOUS = 0.8
+"""Share of counters (of those of either table) that tables must have in common to be learned together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Tables with the same counters, as far as they are the same; the net is trained when it is first asked for."""
+
+    tables: tuple[TransferTable, ...]
+    rows: SourceRows
+    settings: SourceNetSettings = field(default_factory=SourceNetSettings)
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Names of the tables, joined by +."""
+        return "+".join(table.name for table in self.tables)
+
+    @cached_property
+    def net(self) -> SourceNet:
+        """M_S, one for all tables."""
+        keep_blas_to_one_thread()
+        dataset = np.repeat(np.arange(len(self.tables)), [len(table) for table in self.tables])
+        rows, settings = self.rows, self.settings
+        return SourceNet.fit(
+            rows.counters, rows.target, rows.counter_names, dataset=dataset, settings=settings, seed=self.seed
+        )
+
+
+def group_sources(tables: Sequence[TransferTable], settings: SourceNetSettings | None = None) -> tuple[Source, ...]:
+    """One source per group of tables with the same counters, as far as they are the same."""
+    groups: list[list[TransferTable]] = []
+    for table in tables:
+        home = next((group for group in groups if _overlap(group, table) >= _HOMOGENEOUS), None)
+        if home is None:
+            groups.append([table])
+        else:
+            home.append(table)
+    return tuple(Source(tuple(group), _rows(group), settings or SourceNetSettings()) for group in groups)
+
+
+def _overlap(group: Sequence[TransferTable], table: TransferTable) -> float:
+    common, every = set(table.counter_names), set(table.counter_names)
+    for other in group:
+        common &= set(other.counter_names)
+        every |= set(other.counter_names)
+    return len(common) / len(every)
+
+
+def _rows(group: Sequence[TransferTable]) -> SourceRows:
+    common = set.intersection(*(set(table.counter_names) for table in group))
+    names = tuple(name for name in group[0].counter_names if name in common)
+    counters = np.vstack([table.counters[:, [table.counter_names.index(n) for n in names]] for table in group])
+    return SourceRows(names, Scaler.fit(counters), counters, np.concatenate([table.target for table in group]))
+
 
 _LEAST_WEIGHT = 0.05
-"""Of a source, relative to all: those below are left out."""
+"""Least weight of a source, relative to all: those below are left out."""
 _MOST_RECENT = 32
 """Alignments that are kept: those of a fold are asked for several times."""
 
@@ -30,7 +86,7 @@ class TransferTask:
     sources: tuple[Source, ...]
     target: TransferTable
     same: tuple[Mapping[str, str], ...]
-    """For each source: its counter by target counter."""
+    """Source counter by target counter, per source."""
 
     @classmethod
     def of(
@@ -38,32 +94,32 @@ class TransferTask:
         tables: Sequence[TransferTable],
         target: TransferTable,
         catalogue: Catalogue | None = None,
-        settings: SourceSettings | None = None,
+        settings: SourceNetSettings | None = None,
     ) -> "TransferTask":
-        """From tables of sources; counters are the same by name, or by the quantity that the catalogue gives them."""
+        """Task of tables of sources; counters are the same by name, or by the quantity that the catalogue gives."""
         if not tables:
             raise BadInputError("a transfer needs at least one source")
-        sources = group_sources(tables, settings=settings)
+        sources = group_sources(tables, settings)
         same = tuple(same_counters(one.rows.counter_names, target.counter_names, catalogue) for one in sources)
         return cls(sources, target, same)
 
     @cached_property
     def groups(self) -> tuple[SourceGroup, ...]:
         """What the sources know of the features they share with the target; sources that share none have no part."""
-        found = []
+        groups = []
         for source, same in zip(self.sources, self.same, strict=True):
             if same:
                 group = SourceGroup.fit(source.tables, same, self.target)
                 if group.functions:
-                    found.append(group)
-        return tuple(found)
+                    groups.append(group)
+        return tuple(groups)
 
     @cached_property
     def expected(self) -> Floats:
         """Rows of the target x source functions: what each of them expects."""
         logs = signed_log(self.target.counters)
-        found = [group.expected(group.inputs(logs)) for group in self.groups]
-        return np.hstack(found) if found else np.empty((len(self.target), 0))
+        by_group = [group.expected(group.inputs(logs)) for group in self.groups]
+        return np.hstack(by_group) if by_group else np.empty((len(self.target), 0))
 
     @property
     def start_kind(self) -> str:

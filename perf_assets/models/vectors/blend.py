@@ -1,9 +1,7 @@
 """`best`: a blend of methods that learns weights, intervals and orders from predictions of held-out training rows."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,8 @@ from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.vectors import SLOWEST, VectorSamples, levelled, relative
 from perf_assets.models.common import archive
+from perf_assets.models.common.blending import most_even, weight_grid
+from perf_assets.models.common.conformal import conformal_quantile
 from perf_assets.models.vectors.methods import (
     PAIRWISE,
     VectorPredictor,
@@ -27,10 +27,7 @@ _FOLDS = 3
 _APPLICATION_FOLDS = 2
 """Each is a fit of every method, and there is one blend for each application that is held out outside."""
 _MOST_SAMPLES = 3000
-"""To learn from where weights are chosen: the samples of a configuration say almost the same."""
-_STEPS = 5
-"""Weights are fifths: finer ones only fit noise."""
-_AS_GOOD = 1.01
+"""Samples that are learned from where weights are chosen: those of a configuration say almost the same."""
 _NEIGHBOURS = 100
 _MOST_KEPT = 6000
 _LEAST_SPREAD = 1e-6
@@ -46,17 +43,17 @@ class Ranking:
     places: Floats
     """Samples x machines: 0 is the fastest; infinite where it is not asked for."""
     probability: Floats
-    """That the whole order is right."""
+    """Probability that the whole order is right."""
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutVectors:
     """Training samples as fits that did not see them predict them: samples x machines."""
 
     values: Floats
     """Centred log times."""
     orders: Floats
-    """Those that machines are ranked by."""
+    """Centred log times that machines are ranked by."""
     log_seconds: Floats
     """True log times, NaN where it did not run."""
     samples: tuple[str, ...] = ()
@@ -74,10 +71,10 @@ class VectorBlend:
 
     components: Mapping[str, VectorPredictor]
     weights: Mapping[str, float]
-    """For times: smallest squared error of relative times; equal where an application is new."""
+    """Weights for times: smallest squared error of relative times; equal where an application is new."""
     order_weights: Mapping[str, float]
-    """For the ranking: most held-out rows in the right order; equal where an application is new."""
-    held_out: HeldOut
+    """Weights for the ranking: most held-out rows in the right order; equal where an application is new."""
+    held_out: HeldOutVectors
     seen: frozenset[str]
     """Machines, or hosts of machines with GPUs, that programs ran on in training."""
 
@@ -119,32 +116,31 @@ class VectorBlend:
         return np.asarray((sums[start + count] - sums[start]) / count)
 
     def half_widths(self, reference: str, machines: tuple[str, ...], level: float = 0.9) -> Floats:
-        """Of each machine, the log error of its relative time that `level` of the held-out rows stay within."""
+        """Per machine, the log error of its relative time that `level` of the held-out rows stay within."""
         errors = log_errors(self.held_out.log_seconds, self.held_out.values, reference, machines)
-        return np.array([_quantile(own[np.isfinite(own)], level) for own in errors.T])
+        return np.array([conformal_quantile(own[np.isfinite(own)], level) for own in errors.T])
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle; blends of one parent folder share their components there."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
-        arrays = {name: array.astype(np.float32) for name, array in self.held_out.arrays.items()}
-        archive.save(folder / _HELD_OUT_FILE, {"samples": self.held_out.samples}, arrays)
+        archive.save(folder / _HELD_OUT_FILE, {"samples": self.held_out.samples}, self.held_out.arrays)
         described = {
             "values": dict(self.weights),
             "orders": dict(self.order_weights),
             "components": sorted(self.components),
             "seen": sorted(self.seen),
         }
-        (folder / _BLEND_FILE).write_text(json.dumps(described))
+        archive.save_description(folder / _BLEND_FILE, described)
 
     @classmethod
     def load(cls, folder: Path) -> "VectorBlend":
-        """A saved one."""
-        described = json.loads((folder / _BLEND_FILE).read_text())
+        """Read what `save` wrote."""
+        described = archive.load_description(folder / _BLEND_FILE)
         components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
         kept, arrays = archive.load(folder / _HELD_OUT_FILE)
-        held_out = HeldOut(
+        held_out = HeldOutVectors(
             **{name: array.astype(float) for name, array in arrays.items()}, samples=tuple(kept.get("samples", ()))
         )
         return cls(components, described["values"], described["orders"], held_out, frozenset(described["seen"]))
@@ -166,27 +162,27 @@ def fit_blend(
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
         train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
-        found = {name: fit_method(name, train, seed, settings).predict(tested) for name in components}
-        parts.append(_answered(found, strangers(tested, seen_by(train))))
+        predicted = {name: fit_method(name, train, seed, settings).predict(tested) for name in components}
+        parts.append(_answered(predicted, strangers(tested, seen_by(train))))
         truths.append(tested.targets)
         names += tested.names
         progress(f"held-out part {number} of {len(folds)} predicted")
-    found = {name: np.vstack([part[name] for part in parts]) for name in components}
+    predicted = {name: np.vstack([part[name] for part in parts]) for name in components}
     true = np.vstack(truths)
     # A few held-out applications say little about another one: weights that are chosen on them fit their chance.
     weights: dict[str, float] = dict.fromkeys(components, 1 / len(components))
     order_weights = weights
     if unseen is None:
-        weights, order_weights = (choose_weights(found, true, loss) for loss in (_squared_error, _wrong_orders))
+        weights, order_weights = (choose_weights(predicted, true, loss) for loss in (_squared_error, _wrong_orders))
     models = {
         name: (fitted or {}).get(name) or fit_method(name, samples, seed, settings)
         for name in components
         if name in weights or name in order_weights or name == PAIRWISE
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
-    held_out = HeldOut(
-        _mixed(found, weights)[kept],
-        _mixed(found, order_weights)[kept],
+    held_out = HeldOutVectors(
+        _mixed(predicted, weights)[kept],
+        _mixed(predicted, order_weights)[kept],
         true[kept],
         tuple(names[row] for row in kept),
     )
@@ -205,14 +201,14 @@ def strangers(samples: VectorSamples, seen: frozenset[str]) -> Mask:
 
 
 def _answered(found: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats]:
-    """Of strangers every method says what models of pairs say: only those know a host, by its benchmark."""
+    """Answer for strangers by models of pairs alone: only those know a host, by its benchmark."""
     if PAIRWISE not in found or not is_strange.any():
         return dict(found)
     return {name: np.where(is_strange[:, None], found[PAIRWISE], values) for name, values in found.items()}
 
 
 def places_of(values: Floats) -> Floats:
-    """Of each value its place in its row; 0 is the smallest."""
+    """Place of each value in its row; 0 is the smallest."""
     places = np.empty(values.shape)
     order = np.argsort(values, axis=1, kind="stable")
     np.put_along_axis(places, order, np.arange(values.shape[1], dtype=float)[None], axis=1)
@@ -224,10 +220,9 @@ def choose_weights(
 ) -> dict[str, float]:
     """Positive fifths with sum 1 that make the loss small; among those that are as good, the most even ones."""
     names = list(found)
-    grid = [np.array(g) / _STEPS for g in product(range(_STEPS + 1), repeat=len(names)) if sum(g) == _STEPS]
-    losses = [loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid]
-    good = [weights for weights, value in zip(grid, losses, strict=True) if value <= _AS_GOOD * min(losses)]
-    even = min(good, key=lambda weights: float(np.sum(weights**2)))
+    grid = weight_grid(len(names))
+    losses = np.array([loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid])
+    even = grid[most_even(grid, losses)]
     return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
 
 
@@ -242,8 +237,8 @@ def clearness(ranked: Floats, asked: Mask, spread: Floats) -> Floats:
 
 def _squared_error(mixed: Floats, true: Floats) -> float:
     ran = np.isfinite(true)
-    found = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
-    return float(np.nansum((found - relative(true, SLOWEST, ())) ** 2))
+    ratios = relative(np.where(ran, mixed, np.nan), SLOWEST, ())
+    return float(np.nansum((ratios - relative(true, SLOWEST, ())) ** 2))
 
 
 def _wrong_orders(mixed: Floats, true: Floats) -> float:
@@ -268,9 +263,3 @@ def _inner_folds(
 
 def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     return np.asarray(sum(weight * levelled(found[name]) for name, weight in weights.items()))
-
-
-def _quantile(errors: Floats, level: float) -> float:
-    """Conformal: with n errors the ceil(level (n + 1))-th; infinite where there is none."""
-    position = int(np.ceil(level * (len(errors) + 1)))
-    return float(np.sort(errors)[min(position, len(errors)) - 1]) if len(errors) else float("inf")

@@ -44,13 +44,13 @@ Scores = dict[str, dict[str, dict[str, object]]]
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class VectorEvaluation:
     """Scores, and the rows behind them."""
 
     scores: Scores
     """Protocol -> method -> scores: means over seeds; `_std` is the spread over seeds."""
     table: pd.DataFrame
-    """The same by protocol, method, seed and application: rows of `eval_vector__scores`."""
+    """Scores by protocol, method, seed and application: rows of `eval_vector__scores`."""
     rows: pd.DataFrame
     """One row per protocol, seed, method and held-out sample, and what is drawn of it."""
     entries: pd.DataFrame
@@ -60,11 +60,11 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _VectorTask:
     protocol: str
     seed: int
     position: int
-    """Of the fold."""
+    """Position of the fold."""
     methods: tuple[str, ...]
     reference: str
     settings: VectorSettings
@@ -72,13 +72,13 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Found:
-    """Of one fold."""
+    """Scores of one fold."""
 
     configurations: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     predicted: dict[str, Floats]
     ranked: dict[str, Floats]
     probability: Floats
-    """That the order of `best` is right; NaN without it."""
+    """Probability that the order of `best` is right; NaN without it."""
     half_widths: Floats
     """Samples x machines: of the intervals of `best`, in log; NaN without it."""
 
@@ -91,7 +91,7 @@ def evaluate_vectors(
     methods: Sequence[str] | None = None,
     protocols: Iterable[str] = tuple(PROTOCOLS),
     progress: Progress = lambda _: None,
-) -> Evaluation:
+) -> VectorEvaluation:
     """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once.
 
     Methods are those given, or the components of the settings, the majority order and their blend.
@@ -103,26 +103,33 @@ def evaluate_vectors(
         raise BadInputError(f"method {', '.join(unknown) or '(none)'} is not known: use some of {', '.join(METHODS)}")
     names = tuple(protocols)
     pieces = [
-        _Piece(protocol, seed, position, tuple(methods), reference, settings)
+        _VectorTask(
+            protocol=protocol,
+            seed=seed,
+            position=position,
+            methods=tuple(methods),
+            reference=reference,
+            settings=settings,
+        )
         for protocol in names
         for seed in range(seeds)
         for position in range(len(_folds(samples, protocol, seed)))
     ]
-    found: dict[tuple[str, int], list[_Found]] = {}
+    by_fold: dict[tuple[str, int], list[_Found]] = {}
     for piece, result in side_by_side(_predict_fold, samples, pieces):
-        found.setdefault((piece.protocol, piece.seed), []).append(result)
-        done = sum(map(len, found.values()))
+        by_fold.setdefault((piece.protocol, piece.seed), []).append(result)
+        done = sum(map(len, by_fold.values()))
         held_out = _folds(samples, piece.protocol, piece.seed)[piece.position].held_out
         progress(f"{piece.protocol}, seed {piece.seed}, without {held_out}: {done} of {len(pieces)}")
     rows = [
-        _rows(samples, protocol, seed, found[protocol, seed], method, reference)
+        _rows(samples, protocol, seed, by_fold[protocol, seed], method, reference)
         for protocol in names
         for seed in range(seeds)
         for method in methods
     ]
     table = pd.concat(
         [
-            _table(samples, found[protocol, seed], method, reference).assign(
+            _table(samples, by_fold[protocol, seed], method, reference).assign(
                 protocol=protocol, method=method, seed=seed
             )
             for protocol in names
@@ -132,8 +139,8 @@ def evaluate_vectors(
         ignore_index=True,
     ).assign(relative_to=reference)
     scores: Scores = {p: {m: _summary(table, p, m) for m in methods} for p in names}
-    entries = [_entries(samples, p, found[p, 0], m, reference) for p in names for m in methods]
-    return Evaluation(
+    entries = [_entries(samples, p, by_fold[p, 0], m, reference) for p in names for m in methods]
+    return VectorEvaluation(
         scores,
         table,
         pd.concat(rows, ignore_index=True),
@@ -155,7 +162,7 @@ def _folds(samples: VectorSamples, protocol: str, seed: int) -> list[VectorFold]
     return list(by_sample(samples, seed) if protocol == "sample" else by_application(samples))
 
 
-def _predict_fold(samples: VectorSamples, piece: _Piece) -> _Found:
+def _predict_fold(samples: VectorSamples, piece: _VectorTask) -> _Found:
     fold = _folds(samples, piece.protocol, piece.seed)[piece.position]
     train, test = samples.at(fold.train), samples.at(fold.test)
     fitted = {name: fit_method(name, train, piece.seed, piece.settings) for name in piece.methods if name != BEST}

@@ -20,7 +20,7 @@ from perf_assets.features.vectors import levelled
 LEAST_SHOTS = 3
 _LEAST_ERROR = 1e-9
 _PENALTIES = (0.1, 1.0, 10.0)
-"""In squared log times."""
+"""Ridge penalties, in squared log times."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +60,27 @@ class Head:
         return np.asarray(levelled(known) @ self.weights + self.offset + known.mean(axis=1))
 
     def stays(self, known: Floats) -> Floats:
-        """Of each row, the probability that the new machine is between its neighbours in the order."""
-        found, ordered = self.predict(known), np.sort(known, axis=1)
+        """Per row, the probability that the new machine is between its neighbours in the order."""
+        predicted, ordered = self.predict(known), np.sort(known, axis=1)
         fenced = np.pad(ordered, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
-        place = (ordered < found[:, None]).sum(axis=1)
+        place = (ordered < predicted[:, None]).sum(axis=1)
         rows = np.arange(len(known))
-        below, above = fenced[rows, place] - found, fenced[rows, place + 1] - found
+        below, above = fenced[rows, place] - predicted, fenced[rows, place + 1] - predicted
         degrees, scale = self.shots_count - 1, self.spread + _LEAST_ERROR
         return np.asarray(stdtr(degrees, above / scale) - stdtr(degrees, below / scale))
 
     def half_width(self, level: float, of_known: Floats) -> float:
-        """Of an interval of log times: the scatter of the shots, and that of the known machines it is told from."""
+        """Half width of an interval of log times: scatter of the shots, and of the known machines it is told from."""
         own = self.spread * float(stdtrit(self.shots_count - 1, (1 + level) / 2))
         return float(np.hypot(own, of_known @ np.abs(self.weights)))
 
     def described(self) -> dict[str, object]:
-        """As JSON."""
+        """Description to store as JSON."""
         return asdict(self) | {"weights": self.weights.tolist()}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> "Head":
-        """From JSON."""
+        """Restore what `described` gave."""
         return cls(**{**described, "weights": np.array(described["weights"])})
 
 
@@ -95,7 +95,7 @@ class _Row:
 
     @classmethod
     def of(cls, slopes: Floats, known: Floats, target: Floats, group: Indices) -> "_Row":
-        """With given slopes: only the offset is fitted."""
+        """Fit the offset alone, with given slopes."""
         residual = target - known @ slopes
         means = np.bincount(group, residual) / np.bincount(group)
         without = (means.sum() - means) / (len(means) - 1)

@@ -1,6 +1,5 @@
 """Methods that predict relative-performance vectors, behind one interface: nets, trees, pairs, the majority."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +15,8 @@ from perf_assets.infra.threads import thread_budget
 from perf_assets.models.common import archive
 from perf_assets.models.common.regressors import Regressor, load_regressor, make_regressor
 from perf_assets.models.common.trees import TreeEnsemble
-from perf_assets.models.source.methods import Workshop, best_components
+from perf_assets.models.source.attention import AttentionSettings
+from perf_assets.models.source.methods import MethodFactory, best_components
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.vectors.vae_dnn import VaeDnn
 
@@ -25,7 +25,6 @@ PAIRWISE = "pairwise"
 _KIND_FILE = "method.json"
 _TREES_FILE = "machines.json"
 _RIDGE = 1e-2
-_TREES = 80
 
 
 class VectorPredictor(Protocol):
@@ -61,23 +60,24 @@ class VectorTrees:
     def predict(self, samples: VectorSamples) -> Floats:
         """Centred log times; a machine without training runs gets the mean of the others."""
         columns = tree_columns(samples, self._machines)
-        found = np.full((len(samples), len(self._machines)), np.nan)
+        log_times = np.full((len(samples), len(self._machines)), np.nan)
         for position, machine in enumerate(self._machines):
             if machine in self._regressors:
-                found[:, position] = self._regressors[machine].predict(columns)
-        return np.where(np.isnan(found), np.nanmean(found, axis=1, keepdims=True), found)
+                log_times[:, position] = self._regressors[machine].predict(columns)
+        return np.where(np.isnan(log_times), np.nanmean(log_times, axis=1, keepdims=True), log_times)
 
     def save(self, folder: Path) -> None:
         """Store into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         for position, (_, regressor) in enumerate(self._regressors.items()):
             regressor.save(folder / f"machine{position}")
-        (folder / _TREES_FILE).write_text(json.dumps({"machines": self._machines, "fitted": list(self._regressors)}))
+        described = {"machines": self._machines, "fitted": list(self._regressors)}
+        archive.save_description(folder / _TREES_FILE, described)
 
     @classmethod
     def load(cls, folder: Path) -> "VectorTrees":
-        """Saved ones."""
-        described = json.loads((folder / _TREES_FILE).read_text())
+        """Read what `save` wrote."""
+        described = archive.load_description(folder / _TREES_FILE)
         fitted = {name: load_regressor(folder / f"machine{i}") for i, name in enumerate(described["fitted"])}
         return cls(tuple(described["machines"]), fitted)
 
@@ -90,12 +90,12 @@ class VectorForest:
         self._trees = trees
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int) -> "VectorForest":
-        """Trees that grow until leaves are pure."""
+    def fit(cls, samples: VectorSamples, seed: int, trees: int) -> "VectorForest":
+        """Fit trees that grow until leaves are pure."""
         from sklearn.ensemble import RandomForestRegressor
 
         forest = RandomForestRegressor(
-            _TREES, max_features=0.3, max_samples=0.6, n_jobs=thread_budget(), random_state=seed
+            trees, max_features=0.3, max_samples=0.6, n_jobs=thread_budget(), random_state=seed
         )
         targets = _filled(centred(samples.log_seconds))[samples.row]
         forest.fit(tree_columns(samples, samples.machines).astype(np.float32), targets)
@@ -107,14 +107,13 @@ class VectorForest:
 
     def save(self, folder: Path) -> None:
         """Store into a folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _TREES_FILE).write_text(json.dumps({"machines": self._machines}))
+        archive.save_description(folder / _TREES_FILE, {"machines": self._machines})
         self._trees.save(folder / "forest.npz")
 
     @classmethod
     def load(cls, folder: Path) -> "VectorForest":
-        """A saved one."""
-        machines = json.loads((folder / _TREES_FILE).read_text())["machines"]
+        """Read what `save` wrote."""
+        machines = archive.load_description(folder / _TREES_FILE)["machines"]
         return cls(tuple(machines), TreeEnsemble.load(folder / "forest.npz"))
 
 
@@ -138,7 +137,7 @@ def _filled(targets: Floats) -> Floats:
 
 
 def _means(targets: Floats) -> Floats:
-    """Of each machine; 0, the mean of all, where it ran nothing."""
+    """Mean of each machine; 0, the mean of all, where it ran nothing."""
     return np.asarray(np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1))
 
 
@@ -149,21 +148,21 @@ class Pairwise:
         self.models = dict(models)
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int) -> "Pairwise":
-        """With a benchmark the machine models that a blend for new applications is made of; else the machine's id."""
+    def fit(cls, samples: VectorSamples, seed: int, attention: AttentionSettings | None = None) -> "Pairwise":
+        """Fit the machine models of a blend for new applications; without a benchmark, trees with the machine's id."""
         names = ["onehot_xgboost"]
         if samples.paired.is_benchmark.any():
             names = best_components(samples.paired, "application")
-        workshop = Workshop(seed)
-        fitted = {name: workshop.fit(name, samples.paired, "application") for name in names}
+        factory = MethodFactory(seed, attention=attention)
+        fitted = {name: factory.fit(name, samples.paired, "application") for name in names}
         return cls(cast(dict[str, StoredPredictor], fitted))
 
     def predict(self, samples: VectorSamples) -> Floats:
         """Log times relative to the machine of the sample, which is 0 there; mean of the models."""
         examples = samples.pair_examples()
-        found = np.mean([model.predict(samples.paired, examples) for model in self.models.values()], axis=0)
-        found = np.where(examples.source == examples.target, 0.0, found)
-        return np.asarray(found.reshape(len(samples), len(samples.machines)))
+        log_ratios = np.mean([model.predict(samples.paired, examples) for model in self.models.values()], axis=0)
+        log_ratios = np.where(examples.source == examples.target, 0.0, log_ratios)
+        return np.asarray(log_ratios.reshape(len(samples), len(samples.machines)))
 
     def save(self, folder: Path) -> None:
         """Store into a folder."""
@@ -172,7 +171,7 @@ class Pairwise:
 
     @classmethod
     def load(cls, folder: Path) -> "Pairwise":
-        """Saved ones."""
+        """Read what `save` wrote."""
         return cls({part.name: load_predictor(part) for part in sorted(folder.iterdir()) if part.is_dir()})
 
 
@@ -185,15 +184,15 @@ class Majority:
 
     @classmethod
     def fit(cls, samples: VectorSamples) -> "Majority":
-        """From all configurations, each once."""
+        """Fit to all configurations, each once."""
         return cls(centred(samples.log_seconds))
 
     def predict(self, samples: VectorSamples) -> Floats:
-        """Of the configurations that had the most frequent order, the mean log times."""
+        """Mean log times of the configurations that had the most frequent order."""
         return self.typical(np.isfinite(samples.targets))
 
     def typical(self, asked: Mask) -> Floats:
-        """Samples x machines: the same for the machines that are asked for."""
+        """Samples x machines: mean log times of the most frequent order of the machines that are asked for."""
         return np.array([self._among(ran) for ran in asked])
 
     def save(self, folder: Path) -> None:
@@ -203,11 +202,11 @@ class Majority:
 
     @classmethod
     def load(cls, folder: Path) -> "Majority":
-        """A saved one."""
+        """Read what `save` wrote."""
         return cls(archive.load(folder / "majority.npz")[1]["known"])
 
     def _among(self, ran: Mask) -> Floats:
-        """For the machines that a configuration ran on: from all configurations that ran on these at least."""
+        """Mean log times on the machines that a configuration ran on, from all that ran on these at least."""
         key = ran.tobytes()
         if key not in self._found:
             complete = self._known[np.isfinite(self._known[:, ran]).all(axis=1)]
@@ -221,7 +220,6 @@ class Majority:
 
 
 _FIT: dict[str, Callable[[VectorSamples, int], VectorPredictor]] = {
-    "random_forest": VectorForest.fit,
     "xgboost": VectorTrees.fit,
     PAIRWISE: Pairwise.fit,
     MAJORITY: lambda samples, _: Majority.fit(samples),
@@ -239,6 +237,8 @@ def fit_method(name: str, samples: VectorSamples, seed: int, settings: VectorSet
     """Fit a method by its name."""
     if name == "vae_dnn":
         return VaeDnn(settings.net, seed).fit(samples)
+    if name == "random_forest":
+        return VectorForest.fit(samples, seed, settings.trees)
     return _FIT[name](samples, seed)
 
 
@@ -246,12 +246,12 @@ def save_method(name: str, fitted: VectorPredictor, folder: Path) -> None:
     """Store a fitted method with its name."""
     folder.mkdir(parents=True, exist_ok=True)
     fitted.save(folder)
-    (folder / _KIND_FILE).write_text(json.dumps({"method": name}))
+    archive.save_description(folder / _KIND_FILE, {"method": name})
 
 
 def load_method(folder: Path) -> VectorPredictor:
-    """A saved one."""
+    """Read what `save` wrote."""
     try:
-        return _LOAD[json.loads((folder / _KIND_FILE).read_text())["method"]](folder)
-    except (OSError, ValueError, KeyError) as error:
+        return _LOAD[archive.load_description(folder / _KIND_FILE)["method"]](folder)
+    except (ValueError, KeyError) as error:
         raise UnreadableFileError(f"{folder} is no saved model ({error})") from None

@@ -1,21 +1,23 @@
 """The vector model: from one run on any machine of the fleet its times on all, with intervals and a ranking."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples
 from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
+from perf_assets.models.common import archive
+from perf_assets.models.common.contract import Predicted
 from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
 from perf_assets.models.vectors.blend import Progress, VectorBlend, fit_blend, places_of
-from perf_assets.models.vectors.head import Head
+from perf_assets.models.vectors.head import LEAST_SHOTS, Head
 from perf_assets.models.vectors.methods import VectorPredictor
 from perf_assets.models.vectors.scores import Held, same_orders, vector_scores
 
@@ -41,18 +43,14 @@ class Runs:
     """Runs x counters of the models of pairs."""
 
 
-@dataclass(frozen=True)
-class VectorAnswers:
-    """Runs x machines."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VectorPredicted(Predicted):
+    """Answers of the vector model, runs x machines: logarithms of times relative to the reference."""
 
-    relative_time: Floats
-    lower: Floats
-    upper: Floats
     places: Floats
-    """0 is the fastest."""
+    """Rank of each machine; 0 is the fastest."""
     probability: Floats
-    """Of each run, that the whole order is right."""
-    is_known_app: Mask
+    """Per run, that the whole order is right."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class VectorModel:
     """Two blends, for applications that are known and for new ones, and the machines they speak of."""
 
     trained_machines: tuple[str, ...]
-    """Those whose runs can be asked about."""
+    """Machines whose runs can be asked about."""
     feature_names: tuple[str, ...]
     applications: tuple[str, ...]
     reference: str
@@ -75,32 +73,43 @@ class VectorModel:
         """All that vectors speak of."""
         return (*self.trained_machines, *self.heads)
 
-    def answer(self, runs: Runs, reference: str | None = None) -> VectorAnswers:
-        """Vectors relative to the model's own reference or another one."""
+    def predict(self, runs: Runs, reference: str | None = None) -> VectorPredicted:
+        """Predict vectors relative to the model's own reference or another one."""
+        unknown = sorted(set(runs.sources) - set(self.trained_machines))
+        if unknown:
+            known = ", ".join(self.trained_machines)
+            raise BadInputError(f"runs on {unknown[0]!r} are not known to this model, only those on {known}")
         reference = check_reference(reference or self.reference, self.machines)
         samples = self.samples(runs)
         is_known = np.isin(np.array(runs.apps), self.applications)
         shape = (len(samples), len(self.machines))
-        found, width, places = np.empty(shape), np.empty(shape), np.empty(shape)
+        log_time, width, places = np.empty(shape), np.empty(shape), np.empty(shape)
         probability = np.empty(len(samples))
         for name, chosen in (("configuration", is_known), ("application", ~is_known)):
             if chosen.any():
                 part = samples.where(chosen)
-                found[chosen] = relative(self._grown(name, self.blends[name].predict(part)), reference, self.machines)
+                times = self._grown(name, self.blends[name].predict(part))
+                log_time[chosen] = np.log(relative(times, reference, self.machines))
                 width[chosen] = self._half_widths(name, reference)
                 places[chosen], probability[chosen] = self._order(name, part)
-        lower, upper = found * np.exp(-width), found * np.exp(width)
-        # Nothing is slower than the slowest machine, or faster than the fastest.
-        upper = np.minimum(upper, 1.0) if reference == SLOWEST else upper
-        lower = np.maximum(lower, 1.0) if reference == FASTEST else lower
-        return VectorAnswers(found, lower, upper, places, probability, is_known)
+        lower, upper = log_time - width, log_time + width
+        new_app = f"the application is new: interval ({LEVEL:.0%}) and probability are those of applications that were "
+        return VectorPredicted(
+            log_time=log_time,
+            # Nothing is slower than the slowest machine, or faster than the fastest.
+            lower=np.maximum(lower, 0.0) if reference == FASTEST else lower,
+            upper=np.minimum(upper, 0.0) if reference == SLOWEST else upper,
+            reasons=["" if app_is_known else f"{new_app}held out" for app_is_known in is_known],
+            places=places,
+            probability=probability,
+        )
 
     def _grown(self, name: str, known: Floats) -> Floats:
         """Log times on the trained machines, and on those that joined."""
         return np.column_stack([known, *(head[name].predict(known) for head in self.heads.values())])
 
     def _half_widths(self, name: str, reference: str) -> Floats:
-        """Of each machine, of the logarithm of its relative time."""
+        """Half width per machine, of the logarithm of its relative time."""
         blend = self.blends[name]
         if reference in self.heads:
             known = blend.half_widths(SLOWEST, self.trained_machines, LEVEL)
@@ -125,12 +134,12 @@ class VectorModel:
         save_samples(folder / _MACHINES, self.known)
         described = {name: getattr(self, name) for name in ("feature_names", "applications", "reference")}
         heads = {machine: {name: head.described() for name, head in own.items()} for machine, own in self.heads.items()}
-        (folder / _FILE).write_text(json.dumps({"machines": self.trained_machines, **described, "heads": heads}))
+        archive.save_description(folder / _FILE, {"machines": self.trained_machines, **described, "heads": heads})
 
     @classmethod
     def load(cls, folder: Path) -> "VectorModel":
-        """A saved one."""
-        described = json.loads((folder / _FILE).read_text())
+        """Read what `save` wrote."""
+        described = archive.load_description(folder / _FILE)
         blends = {name: VectorBlend.load(folder / name) for name in _BLENDS}
         machines, features, apps = (tuple(described[name]) for name in ("machines", "feature_names", "applications"))
         # Versions that were registered before machines could join have no heads.
@@ -139,7 +148,15 @@ class VectorModel:
             for machine, own in described.get("heads", {}).items()
         }
         known = load_samples(folder / _MACHINES)
-        return cls(machines, features, apps, described["reference"], blends, known, heads)
+        return cls(
+            trained_machines=machines,
+            feature_names=features,
+            applications=apps,
+            reference=described["reference"],
+            blends=blends,
+            known=known,
+            heads=heads,
+        )
 
     def samples(self, runs: Runs) -> VectorSamples:
         """The runs as samples of one configuration each, whose times elsewhere are not known."""
@@ -153,24 +170,34 @@ class VectorModel:
         names = [f"question {number}" for number in range(count)]
         own = np.log(runs.features[:, -1])
         targets = [next(m for m in self.known.machines if m != source) for source in sources]
-        paired, _ = with_questions(self.known, Questions(sources, targets, runs.apps, names, runs.counters, own))
+        paired, _ = with_questions(
+            self.known,
+            Questions(
+                sources=sources,
+                targets=targets,
+                apps=runs.apps,
+                configurations=names,
+                counters=runs.counters,
+                log_seconds=own,
+            ),
+        )
         source = np.array([machines.index(machine) for machine in runs.sources], np.intp)
         log_seconds = np.full((count, len(machines)), np.nan)
         log_seconds[np.arange(count), source] = own
         views = [[position[seen_as(machine, gpus)] for machine in machines] for gpus in runs.uses_gpus]
         is_cpu = np.array([f"{name}{HOST}" not in position for name in sources], bool)
         return VectorSamples(
-            machines,
-            self.feature_names,
-            tuple(names),
-            np.array(runs.apps, np.str_),
-            log_seconds,
-            source,
-            np.arange(count),
-            runs.features,
-            is_cpu,
-            paired,
-            np.array(views, np.intp),
+            machines=machines,
+            feature_names=self.feature_names,
+            configurations=tuple(names),
+            apps=np.array(runs.apps, np.str_),
+            log_seconds=log_seconds,
+            source=source,
+            row=np.arange(count),
+            features=runs.features,
+            is_cpu=is_cpu,
+            paired=paired,
+            views=np.array(views, np.intp),
         )
 
 
@@ -201,7 +228,14 @@ def train_vector(
         progress(f"new {name}: times {blends[name].weights}, order {blends[name].order_weights}")
     applications = tuple(sorted(set(samples.apps.tolist())))
     known = only_benchmark(samples.paired)
-    model = VectorModel(samples.machines, samples.feature_names, applications, reference, blends, known)
+    model = VectorModel(
+        trained_machines=samples.machines,
+        feature_names=samples.feature_names,
+        applications=applications,
+        reference=reference,
+        blends=blends,
+        known=known,
+    )
     scores = [_scores(name, blend, reference, samples.machines) for name, blend in blends.items()]
     return TrainedVector(model, pd.DataFrame(scores))
 
@@ -214,6 +248,51 @@ def _scores(name: str, blend: VectorBlend, reference: str, machines: tuple[str, 
     known = blend.held_out
     typical = np.broadcast_to(np.nanmean(known.log_seconds, axis=0), known.values.shape)
     held = Held(known.log_seconds, known.values, known.orders, typical, same_orders(typical, known.log_seconds))
-    found: dict[str, object] = {"new": name, **vector_scores(held, reference, machines)}
-    found.pop("auc")
-    return found
+    scores: dict[str, object] = {"new": name, **vector_scores(held, reference, machines)}
+    scores.pop("auc")
+    return scores
+
+
+def join(model: VectorModel, samples: VectorSamples, machine: str) -> VectorModel:
+    """The model with one machine more, or with a new head for one that joined before.
+
+    Shots are the configurations in `samples` that ran on the machine and on machines that the model was trained with.
+    """
+    if machine in model.trained_machines:
+        raise BadInputError(f"{machine} is among the machines that the model was trained with: there is nothing to add")
+    few = _shots(model, samples, machine)
+    count = len(np.unique(few.row))
+    if count < LEAST_SHOTS:
+        raise BadInputError(
+            f"{count} configurations ran on {machine} and on machines of the model, and {LEAST_SHOTS} are needed: "
+            f"land more runs of {machine}"
+        )
+    questions = model.samples(_runs(few))
+    rows = np.arange(len(few))
+    ratio = few.targets[:, samples.machines.index(machine)] - few.targets[rows, few.source]
+    heads = {
+        name: Head.fit(blend.predict(questions), ratio, questions.source, few.row)
+        for name, blend in model.blends.items()
+    }
+    return replace(model, heads={**model.heads, machine: heads})
+
+
+def _shots(model: VectorModel, samples: VectorSamples, machine: str) -> VectorSamples:
+    """Runs on trained machines, of configurations that the new one has run too."""
+    if machine not in samples.machines:
+        return samples.where(np.empty(0, np.intp))
+    is_trained = np.isin(np.array(samples.machines), model.trained_machines)
+    ran = np.isfinite(samples.targets[:, samples.machines.index(machine)])
+    return samples.where(is_trained[samples.source] & ran)
+
+
+def _runs(samples: VectorSamples) -> Runs:
+    """Samples as questions."""
+    is_host = np.char.endswith(np.array(samples.paired.machines), HOST)
+    return Runs(
+        np.array(samples.machines)[samples.source].tolist(),
+        samples.apps[samples.row].tolist(),
+        np.asarray(~is_host[samples.views[samples.row]].any(axis=1)),
+        samples.features,
+        samples.counters,
+    )

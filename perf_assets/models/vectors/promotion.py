@@ -6,7 +6,7 @@ import numpy as np
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import levelled
-from perf_assets.models.vectors.blend import HeldOut
+from perf_assets.models.vectors.blend import HeldOutVectors
 from perf_assets.models.vectors.model import VectorModel
 
 THRESHOLD = 1.05
@@ -24,9 +24,9 @@ class VectorComparison:
     log_rmse: float
     mean_vector_log_rmse: float
     champion_log_rmse: float | None
-    """On the samples that both have held out; None where there are too few."""
+    """Error of the champion on samples that both have held out; None where there are too few."""
     application_log_rmse: float
-    """Of samples of applications that were held out as a whole."""
+    """Error on samples of applications that were held out as a whole."""
     champion_application_log_rmse: float | None
     is_promoted: bool
     reason: str
@@ -76,11 +76,11 @@ def _shared(new: VectorModel, champion: VectorModel, name: str) -> tuple[float, 
     # What is true now: a run that was measured again has one time for both.
     true = ours.log_seconds[np.ix_(rows, columns)]
     values = ours.values[np.ix_(rows, columns)], theirs.values[np.ix_(other_rows, other_columns)]
-    found = [float(_squared(value, true).mean()) for value in values]
-    return found[0], found[1]
+    errors = [float(_squared(value, true).mean()) for value in values]
+    return errors[0], errors[1]
 
 
-def _squares(held: HeldOut) -> Floats:
+def _squares(held: HeldOutVectors) -> Floats:
     return _squared(held.values, held.log_seconds)
 
 
@@ -92,7 +92,7 @@ def _squared(values: Floats, true: Floats) -> Floats:
     return np.asarray(np.nanmean(wrong**2, axis=1))
 
 
-def _mean_vector(held: HeldOut) -> float:
+def _mean_vector(held: HeldOutVectors) -> float:
     """Mean squared error of answering every question with the mean vector."""
     true = held.log_seconds[np.isfinite(held.log_seconds).sum(axis=1) > 1]
     centred = levelled(true)

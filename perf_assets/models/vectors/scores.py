@@ -20,7 +20,7 @@ class Held:
     log_seconds: Floats
     """Samples x machines: true log times, NaN where it did not run."""
     predicted: Floats
-    """The same, predicted up to a level of each sample."""
+    """Log times as predicted, up to a level of each sample."""
     ranked: Floats
     """What the machines are put in order by: the prediction, or places of the most probable order."""
     majority: Floats
@@ -45,8 +45,8 @@ def vector_scores(held: Held, reference: str, machines: tuple[str, ...]) -> dict
     if not len(ran):
         return dict.fromkeys(SCORES, float("nan"))
     predicted = np.where(ran, held.predicted, np.nan)
-    true, found = (relative(logs, reference, machines) for logs in (held.log_seconds, predicted))
-    errors = float(np.nansum((found - true) ** 2))
+    true, ratios = (relative(logs, reference, machines) for logs in (held.log_seconds, predicted))
+    errors = float(np.nansum((ratios - true) ** 2))
     about_all = float(np.nansum((true - np.nanmean(true)) ** 2))
     about_machine = float(np.nansum((true - _column_means(true)) ** 2))
     chosen = np.where(ran, held.ranked, np.inf).argmin(axis=1)
@@ -55,8 +55,8 @@ def vector_scores(held: Held, reference: str, machines: tuple[str, ...]) -> dict
     return {
         "r2": 1 - errors / about_all if about_all else float("nan"),
         "r2_per_machine": 1 - errors / about_machine if about_machine else float("nan"),
-        "mae": float(np.nanmean(np.abs(found - true))),
-        "mape": mape(true[ran], found[ran]),
+        "mae": float(np.nanmean(np.abs(ratios - true))),
+        "mape": mape(true[ran], ratios[ran]),
         "same_order": float(same_orders(held.ranked, held.log_seconds).mean()),
         "top1": float((extra == 0).mean()),
         "regret": float(extra.mean()),
@@ -86,27 +86,29 @@ def log_errors(log_seconds: Floats, predicted: Floats, reference: str, machines:
     if reference in machines:
         ran = ran & ran[:, [machines.index(reference)]]
     asked = ran.any(axis=1)
-    true, found = (
+    true, ratios = (
         np.log(relative(np.where(ran, logs, np.nan)[asked], reference, machines)) for logs in (log_seconds, predicted)
     )
     errors = np.full(log_seconds.shape, np.nan)
-    errors[asked] = np.abs(true - found)
+    errors[asked] = np.abs(true - ratios)
     return errors
 
 
 def same_orders(ranked: Floats, log_seconds: Floats) -> Mask:
-    """Of each sample whether all machines it ran on are in the true order."""
+    """Per sample, whether all machines it ran on are in the true order."""
     ran = np.isfinite(log_seconds)
-    found, true = (np.argsort(np.where(ran, values, np.inf), axis=1, kind="stable") for values in (ranked, log_seconds))
-    return np.asarray((found == true).all(axis=1))
+    predicted_order, true = (
+        np.argsort(np.where(ran, values, np.inf), axis=1, kind="stable") for values in (ranked, log_seconds)
+    )
+    return np.asarray((predicted_order == true).all(axis=1))
 
 
 def majority_gap(predicted: Floats, majority: Floats) -> Floats:
     """Smallest predicted step in log time along the majority order; below 0 where that order is not predicted."""
     gaps = np.empty(len(predicted))
-    for row, (found, order) in enumerate(zip(predicted, majority, strict=True)):
-        known = np.isfinite(found)
-        steps = np.diff(found[known][np.argsort(order[known], kind="stable")])
+    for row, (values, order) in enumerate(zip(predicted, majority, strict=True)):
+        known = np.isfinite(values)
+        steps = np.diff(values[known][np.argsort(order[known], kind="stable")])
         gaps[row] = steps.min() if len(steps) else 0.0
     return gaps
 

@@ -6,6 +6,7 @@
 4. the encoder is frozen, and the DNN learns from the mean of the latent vector until held-out configurations get worse.
 """
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -22,11 +23,62 @@ from perf_assets.features.standardise import Scaler
 from perf_assets.features.vectors import VectorSamples, centred
 from perf_assets.models.common import archive
 from perf_assets.models.common.threads import keep_torch_in_budget
-from perf_assets.models.vectors.sigma_vae import SigmaVae, vector_head
+
+_LEAST_LOG_SIGMA = -6.0
+
+
+class SigmaVae(nn.Module):
+    """Encoder, decoder, and the logarithm of the decoder's scale."""
+
+    def __init__(self, features: int, machines: int, latent: int, hidden: int) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(
+            nn.Linear(2 * features + machines, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU()
+        )
+        self.mean = nn.Linear(hidden, latent)
+        self.log_variance = nn.Linear(hidden, latent)
+        self.decoder = nn.Sequential(
+            nn.Linear(latent, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU(), nn.Linear(hidden, features)
+        )
+        self.log_sigma = nn.Parameter(torch.zeros(()))
+
+    def encode(self, values: Tensor, measured: Tensor, machine: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the latent vector of each run; values that were not measured are 0."""
+        hidden = self.encoder(torch.cat([values, 1 - measured, machine], dim=1))
+        return self.mean(hidden), self.log_variance(hidden).clamp(-8, 8)
+
+    def loss(self, values: Tensor, measured: Tensor, machine: Tensor, kl_weight: float) -> tuple[Tensor, Tensor]:
+        """Negative evidence bound of a batch (mean over runs), and the latent vectors that were drawn."""
+        mean, log_variance = self.encode(values, measured, machine)
+        latent = mean + torch.randn_like(mean) * torch.exp(log_variance / 2)
+        log_sigma = soft_clip(self.log_sigma, _LEAST_LOG_SIGMA)
+        errors = (self.decoder(latent) - values) / log_sigma.exp()
+        likelihood = (measured * (0.5 * errors**2 + log_sigma + 0.5 * math.log(2 * math.pi))).sum(dim=1)
+        divergence = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(dim=1)
+        return (likelihood + kl_weight * divergence).mean(), latent
+
+
+def soft_clip(value: Tensor, least: float) -> Tensor:
+    """The value, bent so that it never falls below the least: a scale of 0 would explain everything."""
+    return least + nn.functional.softplus(value - least)
+
+
+def vector_head(latent: int, machines: int, hidden: int) -> nn.Sequential:
+    """The regressor: three hidden layers, one log time for each machine."""
+    return nn.Sequential(
+        nn.Linear(latent, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, machines),
+    )
+
 
 _FILE = "vae_dnn.npz"
 _BATCH = 256
-"""At most; small tables are cut into more pieces, or there would be too few steps."""
+"""Largest batch; small tables are cut into more pieces, or there would be too few steps."""
 _LEAST_STEPS = 16
 _HELD_OUT = 0.1
 """Share of configurations that early stopping looks at."""
@@ -75,8 +127,8 @@ class VaeDnn:
     def predict(self, samples: VectorSamples) -> Floats:
         """Samples x machines: log times less the level of the configuration."""
         with torch.no_grad():
-            found = self._dnn(self._latent(samples)).numpy()
-        return np.asarray(found * self._spread + self._centre, float)
+            standardised = self._dnn(self._latent(samples)).numpy()
+        return np.asarray(standardised * self._spread + self._centre, float)
 
     @property
     def log_sigma(self) -> float:
@@ -97,7 +149,7 @@ class VaeDnn:
 
     @classmethod
     def load(cls, folder: Path) -> "VaeDnn":
-        """A saved one."""
+        """Read what `save` wrote."""
         described, arrays = archive.load(folder / _FILE)
         model = cls(VaeDnnSettings(**described["settings"]), described["seed"])
         model._machines, model._spread = tuple(described["machines"]), described["spread"]
@@ -106,10 +158,7 @@ class VaeDnn:
         model._vae = SigmaVae(described["features"], count, settings.latent, settings.vae_hidden)
         model._dnn = vector_head(settings.latent, count, settings.dnn_hidden)
         for part, net in (("vae", model._vae), ("dnn", model._dnn)):
-            start = f"{part}/"
-            net.load_state_dict(
-                {n.removeprefix(start): torch.tensor(array) for n, array in arrays.items() if n.startswith(start)}
-            )
+            net.load_state_dict({n: torch.tensor(array) for n, array in archive.part(f"{part}/", arrays).items()})
         return model
 
     def _latent(self, samples: VectorSamples) -> Tensor:
@@ -176,7 +225,7 @@ class _Data:
     """1 where the target was measured."""
 
     def inputs(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the VAE."""
+        """Inputs of the VAE."""
         return self.values[rows], self.measured[rows], self.machine[rows]
 
     def error(self, found: Tensor, rows: Tensor) -> Tensor:

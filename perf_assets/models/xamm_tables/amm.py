@@ -4,6 +4,7 @@ The encoder is kept, so that a machine which comes later is described by its ben
 """
 
 import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -19,15 +20,14 @@ from perf_assets.features.standardise import Scaler
 from perf_assets.features.tables.xamm_benchmarks import BenchmarkTable
 from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
 from perf_assets.models.amm.encoder import AmmOptions, Normalisation, Weighting, adjust, combine, machine_models
-from perf_assets.models.amm.rows import vector_rows
 from perf_assets.models.common import archive
 
 LEAST_ROWS = 8
-"""That TabNet can be trained on."""
+"""Rows that TabNet can be trained on."""
 _FINEST = 1e-3
 """Times are given to the scaler in thousandths of the shortest, so that its log(1 + x) is a logarithm."""
 _LEAST_SHARE = 0.5
-"""Of the encoder's kernels that a machine which comes later must have run."""
+"""Share of the encoder's kernels that a machine which comes later must have run."""
 _WEIGHTS = "embedding."
 
 
@@ -44,7 +44,7 @@ class TableEncoder:
     fleet_max: float
     """Largest adjusted component over the training machines."""
     machines: tuple[str, ...]
-    """That it was trained on."""
+    """Machines that it was trained on."""
     is_supervised: bool
     """Whether it learned ratios between machines; otherwise it learned to give its inputs back."""
     training_rows: int
@@ -80,20 +80,19 @@ class TableEncoder:
             "embedding": self.embedding.description(),
             "options": asdict(self.options),
         }
-        weights = {f"{_WEIGHTS}{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
         archive.save(path, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, path: Path) -> "TableEncoder":
         """Read what `save` wrote."""
         stored, arrays = archive.load(path)
-        weights = {n.removeprefix(_WEIGHTS): array for n, array in arrays.items() if n.startswith(_WEIGHTS)}
         try:
             return cls(
                 kernels=tuple(stored["kernels"]),
                 unit=float(stored["unit"]),
                 scaler=Scaler.from_arrays(arrays),
-                embedding=restore_embedding(stored["embedding"], weights),
+                embedding=restore_embedding(stored["embedding"], archive.part(_WEIGHTS, arrays)),
                 options=AmmOptions(**stored["options"]),
                 fleet_max=float(stored["fleet_max"]),
                 machines=tuple(stored["machines"]),
@@ -176,3 +175,24 @@ def _log_ratios(table: BenchmarkTable) -> tuple[Floats, Mask]:
     known = np.isfinite(ratios)
     mean = np.where(known, ratios, 0.0).sum(axis=1, keepdims=True) / np.maximum(known.sum(axis=1, keepdims=True), 1)
     return np.where(known, ratios, mean), (counts[of_row] > 1) & known.any(axis=1)
+
+
+def vector_rows(
+    vectors: Mapping[str, Floats], options: AmmOptions, encoder_version: str, trained: Collection[str]
+) -> pd.DataFrame:
+    """One row per machine and component, of the vectors that one encoder made."""
+    return pd.DataFrame(
+        [
+            {
+                "seen_as": name,
+                "component": component,
+                "value": float(value),
+                "weighting": options.weighting,
+                "normalize": options.normalize,
+                "encoder_version": encoder_version,
+                "was_in_training": name in trained,
+            }
+            for name, vector in vectors.items()
+            for component, value in enumerate(vector)
+        ]
+    )

@@ -46,11 +46,11 @@ class TableSource:
     without_amm: Regressor
     with_amm: Regressor | None
     encoder_version: str | None
-    """Of the encoder that made the AMMs; None where there is no model with them."""
+    """Version of the encoder that made the AMMs; None where there is no model with them."""
     median_log_ratio: float
-    """Of the training rows: what one would say without a model."""
+    """Median over the training rows: the answer without a model."""
     applications: tuple[str, ...]
-    """That it was trained on, where the table said."""
+    """Applications that it was trained on, where the table said."""
     training_rows: int
     is_simulated: bool
 
@@ -92,20 +92,19 @@ class TableSource:
             "training_rows": self.training_rows,
             "is_simulated": self.is_simulated,
         }
-        weights = {f"{_WEIGHTS}{name}": array for name, array in self.embedding.arrays().items()}
+        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
         archive.save(folder / MODEL_FILE, description, {**self.scaler.arrays(), **weights})
 
     @classmethod
     def load(cls, folder: Path) -> "TableSource":
         """Read what `save` wrote."""
         stored, arrays = archive.load(folder / MODEL_FILE)
-        weights = {n.removeprefix(_WEIGHTS): array for n, array in arrays.items() if n.startswith(_WEIGHTS)}
         try:
             version = stored["encoder_version"]
             return cls(
                 feature_names=tuple(stored["feature_names"]),
                 scaler=Scaler.from_arrays(arrays),
-                embedding=restore_embedding(stored["embedding"], weights),
+                embedding=restore_embedding(stored["embedding"], archive.part(_WEIGHTS, arrays)),
                 without_amm=load_regressor(folder / WITHOUT_AMM),
                 with_amm=None if version is None else load_regressor(folder / WITH_AMM),
                 encoder_version=version,

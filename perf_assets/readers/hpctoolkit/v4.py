@@ -185,7 +185,7 @@ def _inclusive_metrics(database: Database) -> dict[int, str]:
     if count > _MAX_METRIC_IDS:
         raise database.damaged(f"{count} metrics")
     scope_names: dict[int, str] = {}
-    found: dict[int, str] = {}
+    metrics: dict[int, str] = {}
     seen = 0
     for name, instances, _, instance_count, _ in database.array(_METRIC, offset, count, metric_size):
         seen += instance_count
@@ -195,12 +195,12 @@ def _inclusive_metrics(database: Database) -> dict[int, str]:
             if scope not in scope_names:
                 scope_names[scope] = database.text(database.unpack(_POINTER, scope)[0])
             if scope_names[scope] == _INCLUSIVE:
-                found[identity] = database.text(name)
-    if not found:
+                metrics[identity] = database.text(name)
+    if not metrics:
         raise database.damaged("it names no inclusive metric")
-    if len(set(found.values())) != len(found):
+    if len(set(metrics.values())) != len(metrics):
         raise database.damaged("two metrics have one name")
-    return found
+    return metrics
 
 
 def _read_profiles(database: Database, id_kinds: Sequence[str]) -> _Totals:
@@ -231,13 +231,13 @@ def _program_totals(database: Database, values: tuple[int, int], contexts: tuple
         raise database.damaged("a profile has values but no program total")
     if not start <= end <= values[0] or end - start > _MAX_METRIC_IDS:
         raise database.damaged("the values of a profile lie outside of it")
-    found = {
+    totals = {
         metric: float(value)
         for metric, value in database.array(_VALUE, values[1] + start * _VALUE.size, end - start, _VALUE.size)
     }
-    if len(found) != end - start or not all(map(math.isfinite, found.values())):
+    if len(totals) != end - start or not all(map(math.isfinite, totals.values())):
         raise database.damaged("a value is given twice or is not finite")
-    return found
+    return totals
 
 
 def _identity(database: Database, offset: int, id_kinds: Sequence[str]) -> dict[str, int]:

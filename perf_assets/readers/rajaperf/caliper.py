@@ -133,9 +133,9 @@ class _Columns:
 def _time_column(attributes: Sequence[Attribute]) -> int | None:
     by_alias = {attribute.alias.lower(): position for position, attribute in enumerate(attributes)}
     by_name = {attribute.name.removesuffix(".ns"): position for position, attribute in enumerate(attributes)}
-    found = [by_alias[alias] for alias in _TIME_ALIASES if alias in by_alias]
-    found += [by_name[name] for name in _TIME_NAMES if name in by_name]
-    return found[0] if found else None
+    columns = [by_alias[alias] for alias in _TIME_ALIASES if alias in by_alias]
+    columns += [by_name[name] for name in _TIME_NAMES if name in by_name]
+    return columns[0] if columns else None
 
 
 def _extreme_column(attributes: Sequence[Attribute], time: int | None, extreme: str) -> int | None:

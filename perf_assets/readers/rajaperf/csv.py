@@ -134,12 +134,12 @@ def _parse(reports: ReportSet) -> _Reports:
         if missing:
             raise unreadable(source, f"lacks the kernel {missing[0][:60]!r} of its run, it is cut off: copy it again")
     return _Reports(
-        details[0] if details else None,
-        read_run_data(reports.run_data[0]) if reports.run_data else None,
-        timings.get("Mean"),
-        timings.get("Min"),
-        timings.get("Max"),
-        {key: ok for source in reports.checksum for key, ok in read_checksums(source).items()},
+        details=details[0] if details else None,
+        run_data=read_run_data(reports.run_data[0]) if reports.run_data else None,
+        mean=timings.get("Mean"),
+        smallest=timings.get("Min"),
+        largest=timings.get("Max"),
+        checksums={key: ok for source in reports.checksum for key, ok in read_checksums(source).items()},
     )
 
 

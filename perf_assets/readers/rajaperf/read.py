@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from perf_assets.core.measurements import KernelTiming, Reading
 from perf_assets.readers.caliper import MAX_BYTES
 from perf_assets.readers.files import SourceFile, read_bytes, unreadable
-from perf_assets.readers.formats import Kind
+from perf_assets.readers.formats import FileKind
 from perf_assets.readers.rajaperf.caliper import CaliperRun, read_caliper
 from perf_assets.readers.rajaperf.csv import ReportSet, RunContext, generation_of, read_report_set, report_sets
 from perf_assets.readers.rajaperf.reports import Key
@@ -23,18 +23,18 @@ _MAX_LABEL = 2000
 _COMPILER = re.compile(rb"^Compiler: ([^\n]{1,200})", re.MULTILINE)
 
 
-def read_rajaperf(found: Mapping[Kind, Sequence[SourceFile]]) -> Reading:
+def read_rajaperf(found: Mapping[FileKind, Sequence[SourceFile]]) -> Reading:
     """All runs of a tree."""
     sets = report_sets(
         {
-            "timing": found.get(Kind.RAJAPERF_TIMING, ()),
-            "details": found.get(Kind.RAJAPERF_DETAILS, ()),
-            "run_data": found.get(Kind.RAJAPERF_RUN_DATA, ()),
-            "checksum": found.get(Kind.RAJAPERF_CHECKSUM, ()),
+            "timing": found.get(FileKind.RAJAPERF_TIMING, ()),
+            "details": found.get(FileKind.RAJAPERF_DETAILS, ()),
+            "run_data": found.get(FileKind.RAJAPERF_RUN_DATA, ()),
+            "checksum": found.get(FileKind.RAJAPERF_CHECKSUM, ()),
         }
     )
     finished = [reports for reports in sets if not reports.is_aborted]
-    profiles = _read_profiles(found.get(Kind.CALIPER, ()))
+    profiles = _read_profiles(found.get(FileKind.CALIPER, ()))
     if not finished and not profiles:
         raise _nothing_finished(sets, found)
     runs_in = Counter(reports.directory for reports in finished)
@@ -61,7 +61,7 @@ def read_rajaperf(found: Mapping[Kind, Sequence[SourceFile]]) -> Reading:
     return Reading("+".join(sorted(formats)), shared, timings=timings)
 
 
-def _nothing_finished(sets: Sequence[ReportSet], found: Mapping[Kind, Sequence[SourceFile]]) -> Exception:
+def _nothing_finished(sets: Sequence[ReportSet], found: Mapping[FileKind, Sequence[SourceFile]]) -> Exception:
     some = sets[0].one_file() if sets else next(iter(found.values()))[0]
     return unreadable(
         some, "has no timing report beside it: the run was aborted before it wrote its times, or they were not copied"
@@ -93,14 +93,14 @@ class _Beside:
 
 
 def _beside(
-    found: Mapping[Kind, Sequence[SourceFile]], profiles: Sequence[tuple[SourceFile, CaliperRun]]
+    found: Mapping[FileKind, Sequence[SourceFile]], profiles: Sequence[tuple[SourceFile, CaliperRun]]
 ) -> defaultdict[str, _Beside]:
     directories: defaultdict[str, _Beside] = defaultdict(_Beside)
     for source, run in profiles:
         directories[source.directory].profiles.append(run)
-    for source in found.get(Kind.COMMAND, ()):
+    for source in found.get(FileKind.COMMAND, ()):
         directories[source.directory].commands.append(source)
-    for source in found.get(Kind.RAJAPERF_LOG, ()):
+    for source in found.get(FileKind.RAJAPERF_LOG, ()):
         directories[source.directory].logs.append(source)
     return directories
 

@@ -30,7 +30,7 @@ class Timing:
     generation: Literal["2024", "2026"]
     kernels: frozenset[str]
     seconds: dict[Key, float]
-    """Without what was not run."""
+    """Seconds of what was run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +168,17 @@ _RUN_COLUMNS = (("Kernel",), ("Variant",), ("Tuning",), ("Problem size",), ("Che
 def read_run_data(source: SourceFile) -> RunData:
     """Read `*-kernel-run-data.csv`."""
     ranks, rows = _table(source, _RUN_COLUMNS)
-    found: dict[Key, RunDatum] = {}
+    by_key: dict[Key, RunDatum] = {}
     for kernel, variant, tuning, size, checksum, time in rows:
-        if (kernel, variant, tuning) in found:
+        if (kernel, variant, tuning) in by_key:
             raise unreadable(source, f"lists {kernel[:60]!r} {variant[:40]} {tuning[:40]} twice")
         if _is_not_run(time) or _is_not_run(checksum):
             continue
         seconds = _seconds(source, time)
-        found[(kernel, variant, tuning)] = RunDatum(
+        by_key[(kernel, variant, tuning)] = RunDatum(
             _count(source, size), checksum == "PASSED", seconds if math.isfinite(seconds) and seconds > 0 else None
         )
-    return RunData(ranks, found)
+    return RunData(ranks, by_key)
 
 
 def read_checksums(source: SourceFile) -> dict[Key, bool]:

@@ -18,7 +18,7 @@ WALL_SECONDS = "wall_seconds"
 IDENTITY = frozenset((*IDENTITY_TEXTS, *IDENTITY_COUNTS, WALL_SECONDS))
 """Columns that say which run a row is; they are no metrics."""
 MAX_COLUMNS = 10_000
-"""Of a table, and counters of a bundle: each becomes a column of the machine's table."""
+"""Columns of a table, and counters of a bundle: each becomes a column of the machine's table."""
 
 _MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none"))
 _LEVEL = re.compile(r"[A-Za-z]+ \((\d{1,3})\)")
@@ -99,13 +99,13 @@ class SampleTable(Sequence[Profile]):
         identity = {name: cells[row] for name, cells in self._identity.items() if cells[row] == cells[row]}
         labels |= {name: _as_text(value) for name, value in identity.items()}
         return Profile(
-            f"{self._name}#{row}",
-            int(identity.get("ranks", 1)),
-            int(identity.get("threads", 1)),
-            metrics,
-            identity.get(WALL_SECONDS),
-            int(identity["nodes"]) if "nodes" in identity else None,
-            labels,
+            run=f"{self._name}#{row}",
+            ranks=int(identity.get("ranks", 1)),
+            threads_per_rank=int(identity.get("threads", 1)),
+            metrics=metrics,
+            wall_seconds=identity.get(WALL_SECONDS),
+            hosts=int(identity["nodes"]) if "nodes" in identity else None,
+            labels=labels,
         )
 
 

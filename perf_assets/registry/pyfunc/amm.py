@@ -1,4 +1,4 @@
-"""What MLflow runs to serve the AMM encoder: kernel times of machines in, their AMMs out."""
+"""Code that MLflow runs to serve the AMM encoder: kernel times of machines in, their AMMs out."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.registry.amm import vectors
 
 
-class ServedEncoder(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
+class EncoderPyfunc(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
     """The encoder behind MLflow's interface."""
 
     def load_context(self, context: Any) -> None:
@@ -22,4 +22,4 @@ class ServedEncoder(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,mis
         return vectors(model_input, self._encoder)
 
 
-mlflow.models.set_model(ServedEncoder())
+mlflow.models.set_model(EncoderPyfunc())

@@ -1,4 +1,4 @@
-"""What MLflow runs to serve the model of a dataset."""
+"""Code that MLflow runs to serve the model of a dataset."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +7,10 @@ import mlflow
 import pandas as pd
 
 from perf_assets.models.transfer.adapted import AdaptedTransfer
-from perf_assets.registry.tables.transfer import answer
+from perf_assets.registry.transfer import answer
 
 
-class ServedTransfer(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
+class TransferPyfunc(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
     """A model of a dataset behind MLflow's interface."""
 
     def load_context(self, context: Any) -> None:
@@ -22,4 +22,4 @@ class ServedTransfer(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,mi
         return answer(model_input, self._model)
 
 
-mlflow.models.set_model(ServedTransfer())
+mlflow.models.set_model(TransferPyfunc())

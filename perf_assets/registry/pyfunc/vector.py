@@ -1,4 +1,4 @@
-"""What MLflow runs to serve the vector model."""
+"""Code that MLflow runs to serve the vector model."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from perf_assets.models.vectors.model import VectorModel
 from perf_assets.registry.tables.vector import answer
 
 
-class ServedVector(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
+class VectorPyfunc(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
     """A vector model behind MLflow's interface."""
 
     def load_context(self, context: Any) -> None:
@@ -22,4 +22,4 @@ class ServedVector(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc
         return answer(model_input, self._model, (params or {}).get("relative_to") or None)
 
 
-mlflow.models.set_model(ServedVector())
+mlflow.models.set_model(VectorPyfunc())

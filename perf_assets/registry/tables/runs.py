@@ -25,12 +25,12 @@ COLUMNS = (
     ColSpec(DataType.double, "wall_seconds"),
     *(ColSpec(DataType.double, name, required=False) for name in RUN_COLUMNS if name not in _NEEDED),
 )
-"""Of a run on its source machine. `uses_gpus`: whether the program runs on GPUs where a machine has some (yes where
-not given)."""
+"""Columns of a run on its source machine. `uses_gpus`: whether the program runs on GPUs where a machine has some (yes
+where not given)."""
 
 
 def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSamples) -> Questions:
-    """One question a row: the time of the run on the target."""
+    """One question per row: the time of the run on the target."""
     columns = _columns(table)
     missing = [name for name in _NEEDED if name not in columns]
     if missing:
@@ -46,12 +46,12 @@ def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSample
         if name in columns:
             counters[:, position] = columns[name]
     return Questions(
-        _seen_as(columns["source_machine"].tolist(), on_gpus, samples),
-        _seen_as(targets, on_gpus, samples),
-        list(map(str, apps)),
-        [configuration_name(key) for key in zip(apps, args, ranks, threads, strict=True)],
-        counters,
-        np.log(seconds),
+        sources=_seen_as(columns["source_machine"].tolist(), on_gpus, samples),
+        targets=_seen_as(targets, on_gpus, samples),
+        apps=list(map(str, apps)),
+        configurations=[configuration_name(key) for key in zip(apps, args, ranks, threads, strict=True)],
+        counters=counters,
+        log_seconds=np.log(seconds),
     )
 
 
@@ -76,12 +76,12 @@ def _columns(table: pd.DataFrame) -> dict[str, NDArray[Any]]:
 
 
 def _texts(values: NDArray[Any]) -> list[Any]:
-    """The same with nothing for what is missing."""
+    """Texts, empty where missing."""
     return ["" if value is None or value != value else value for value in values.tolist()]
 
 
 def _flags(values: NDArray[Any]) -> Mask:
-    """Yes where not given."""
+    """Flags, true where not given."""
     return values if values.dtype == bool else np.where(pd.isna(values), True, values).astype(bool)
 
 

@@ -11,8 +11,6 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.source.model import SourceModel
-from perf_assets.models.source.plain import PLAIN
-from perf_assets.models.target.evaluation import NINETY_PERCENT
 from perf_assets.registry.tables.runs import COLUMNS, example_runs, questions
 
 SIGNATURE = ModelSignature(
@@ -43,12 +41,12 @@ def with_descriptions(model: SourceModel, text: str) -> SourceModel:
     try:
         texts = {"item": str, "encoder_version": str}
         rows = pd.read_json(StringIO(text), orient="split", dtype=texts, precise_float=True)
-        found = Descriptions.of(rows, model.encoder_version)
+        descriptions = Descriptions.of(rows, model.encoder_version)
     except (ValueError, KeyError, TypeError) as error:
         raise BadInputError(f"descriptions: no rows of model_amm__machines ({error})") from None
-    if found.rows.empty:
+    if descriptions.rows.empty:
         raise BadInputError(f"descriptions: none is by the encoder of this model, {model.encoder_version}")
-    return model.knowing(found)
+    return model.knowing(descriptions)
 
 
 def answer(table: pd.DataFrame, model: SourceModel) -> pd.DataFrame:
@@ -57,31 +55,16 @@ def answer(table: pd.DataFrame, model: SourceModel) -> pd.DataFrame:
     """
     if "target_machine" not in table:
         raise BadInputError("the questions lack the column target_machine")
-    asked = questions(table, table["target_machine"].tolist(), model.machines.samples)
-    answers = model.answer(asked)
-    relative = np.exp(answers.log_relative_time)
-    known = set(model.machines.samples.machines)
-    notes = []
-    for source, target, has_amm in zip(asked.sources, asked.targets, answers.with_amm, strict=True):
-        unknown = [machine for machine in (source, target) if machine not in known]
-        if has_amm:
-            plain = model.plain_answer(target)
-            told = [] if target in model.machines.trained else [f"{target} is known by its benchmark alone"]
-            notes.append("; ".join([*told, *([] if plain is None else [f"answered by {PLAIN[plain]}"])]))
-        else:
-            named = " and ".join(unknown)
-            why = f"no AMM of {named} in this model (ingest its RAJAPerf runs, give its description)" if unknown else ""
-            why = why or "this model has no AMMs"
-            notes.append(f"{why}: answered from the counters alone, for an average pair of machines")
-    seconds, factors = relative * table["wall_seconds"].to_numpy(float), np.exp(NINETY_PERCENT * answers.log_error)
+    predicted = model.predict(questions(table, table["target_machine"].tolist(), model.machines.samples))
+    seconds, lower, upper = np.exp(predicted.bounds)
     return pd.DataFrame(
         {
-            "relative_time": relative,
+            "relative_time": np.exp(predicted.log_relative_time),
             "predicted_seconds": seconds,
-            "lower_seconds": seconds / factors,
-            "upper_seconds": seconds * factors,
-            "model": np.where(answers.with_amm, "with-amm", "without-amm"),
-            "note": notes,
+            "lower_seconds": lower,
+            "upper_seconds": upper,
+            "model": np.where(predicted.with_amm, "with-amm", "without-amm"),
+            "note": predicted.reasons,
         },
         index=table.index,
     )

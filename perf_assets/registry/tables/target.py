@@ -4,40 +4,47 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from mlflow.types import ColSpec, DataType
+from mlflow.models import ModelSignature
+from mlflow.types import ColSpec, DataType, Schema
 
+from perf_assets.core.catalogue import Resolved
 from perf_assets.core.tables.canonical import XAMM_FEATURES
-from perf_assets.features.samples import HOST, Floats, Indices
+from perf_assets.features.counters.raw import counters_in, features_from_counters
+from perf_assets.features.samples import HOST
 from perf_assets.models.target.model import AdaptedTarget
-from perf_assets.registry.tables.runs import example_runs, questions
+from perf_assets.registry.tables.runs import COLUMNS, example_runs, questions
 
+_FEATURES = [feature.name for feature in XAMM_FEATURES]
 _ANSWERS = ("predicted_seconds", "lower_seconds", "upper_seconds", "relative_time")
 OUTPUTS = [*(ColSpec(DataType.double, name) for name in _ANSWERS), ColSpec(DataType.string, "note")]
 """Times on the target with their 90% interval, relative to the source, and what to know about the answer."""
 
 
-def answer(table: pd.DataFrame, model: AdaptedTarget, usual: Indices) -> pd.DataFrame:
-    """Seconds on the machine with their interval, the time relative to the source, and a note.
-
-    `usual` are the features that a run should have: positions among the model's counters.
+def signature(formulas: Sequence[Resolved]) -> ModelSignature:
+    """Columns of a run on the reference machine: its configuration and time, with counters under that machine's own
+    names or as canonical features. MLflow drops columns that are not named here.
     """
+    taken = {column.name for column in COLUMNS}
+    counters = [ColSpec(DataType.double, name, required=False) for name in counters_in(formulas) if name not in taken]
+    return ModelSignature(inputs=Schema([*COLUMNS, *counters]), outputs=Schema([*OUTPUTS]))
+
+
+def with_features(table: pd.DataFrame, formulas: Sequence[Resolved]) -> pd.DataFrame:
+    """Add canonical features made of raw counters; features that are given stay."""
+    made = features_from_counters(table, formulas)
+    given = table.reindex(columns=_FEATURES)
+    return table.assign(**{name: given[name].fillna(made[name]) for name in _FEATURES})
+
+
+def answer(table: pd.DataFrame, model: AdaptedTarget) -> pd.DataFrame:
+    """Seconds on the machine with their interval, the time relative to the source, and a note."""
     asked = questions(table, [model.machine] * len(table), model.samples)
-    found = np.exp(model.predict(asked))
-    relative = found[0] / np.exp(asked.log_seconds)
-    notes = _notes(asked.counters[:, usual], [model.samples.counter_names[position] for position in usual])
+    predicted = model.predict(asked)
+    seconds = np.exp(predicted.bounds)
+    relative = seconds[0] / np.exp(asked.log_seconds)
     # At once: to add a column of texts to a table of numbers takes longer than all else here.
-    return pd.DataFrame(dict(zip(_ANSWERS, [*found, relative], strict=True)) | {"note": notes}, table.index)
-
-
-def usual_features(model: AdaptedTarget) -> Indices:
-    """Positions of the features that most runs on the reference machines have."""
-    samples = model.samples
-    runs = np.isfinite(samples.log_seconds) & ~samples.is_benchmark
-    sources = {samples.machines.index(view.source) for view in model.views.values()}
-    shares = np.isfinite(np.concatenate([samples.counters[source, runs[source]] for source in sources])).mean(axis=0)
-    names = {feature.name for feature in XAMM_FEATURES}
-    is_feature = np.array([name in names for name in samples.counter_names])
-    return np.flatnonzero(is_feature & (shares > 0.5))
+    columns = dict(zip(_ANSWERS, [*seconds, relative], strict=True))
+    return pd.DataFrame(columns | {"note": predicted.reasons}, table.index)
 
 
 def example_questions(model: AdaptedTarget, count: int = 3) -> pd.DataFrame:
@@ -47,16 +54,3 @@ def example_questions(model: AdaptedTarget, count: int = 3) -> pd.DataFrame:
     source = samples.machines.index(view.source)
     rows = np.flatnonzero(np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark)[:count]
     return example_runs(samples, np.full(len(rows), source), rows, uses_gpus=[not name.endswith(HOST)] * len(rows))
-
-
-def _notes(features: Floats, names: Sequence[str]) -> list[str]:
-    """For each row, the features that it lacks."""
-    lacks = np.isnan(features)
-    if not lacks.any():
-        return [""] * len(features)
-    patterns, of_row = np.unique(lacks, axis=0, return_inverse=True)
-    texts = []
-    for pattern in patterns:
-        missing = [name for name, is_missing in zip(names, pattern, strict=True) if is_missing]
-        texts.append(f"counters missing for {', '.join(missing)}: taken as unknown" if missing else "")
-    return [texts[position] for position in of_row.ravel()]

@@ -9,7 +9,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.fleet.samples import RUN_COLUMNS
 from perf_assets.features.fleet.vectors import RUN_FEATURES
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vectors.model import LEVEL, Runs, VectorModel
+from perf_assets.models.vectors.model import Runs, VectorModel
 
 _NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
 _MEASURED = tuple(dict.fromkeys((*RUN_FEATURES, *RUN_COLUMNS)))
@@ -40,25 +40,21 @@ SIGNATURE = ModelSignature(
     ),
     params=ParamSchema([ParamSpec("relative_to", DataType.string, "")]),
 )
-"""Runs on any machine of the fleet, to one row for each run and machine. `relative_to`: min (fastest), max (slowest) or
+"""Runs on any machine of the fleet, to one row per run and machine. `relative_to`: min (fastest), max (slowest) or
 a machine; the model's own reference where it is empty."""
 
 
 def answer(table: pd.DataFrame, model: VectorModel, reference: str | None = None) -> pd.DataFrame:
-    """Of each run (numbered from 0) every machine, fastest first: relative time, interval, rank, and what to know."""
+    """One row per run (numbered from 0) and machine, fastest first: relative time, interval, rank, what to know."""
     missing = [name for name in _NEEDED if name not in table]
     if missing:
         raise BadInputError(f"the questions lack the column {missing[0]}")
-    unknown = sorted(set(table["source_machine"].astype(str)) - set(model.trained_machines))
-    if unknown:
-        known = ", ".join(model.trained_machines)
-        raise BadInputError(f"runs on {unknown[0]!r} are not known to this model, only those on {known}")
     if not ((table["wall_seconds"] > 0) & (table["wall_seconds"] < np.inf)).all():
         raise BadInputError("wall_seconds must be a number above 0 in every row: it is the time on the source machine")
     on_gpus = table["uses_gpus"].fillna(True) if "uses_gpus" in table else pd.Series(True, table.index)
     on_gpus = on_gpus.astype(bool)
     complete = table.assign(uses_gpus=on_gpus.astype(float))
-    answers = model.answer(
+    predicted = model.predict(
         Runs(
             table["source_machine"].astype(str).tolist(),
             table["app"].astype(str).tolist(),
@@ -68,24 +64,21 @@ def answer(table: pd.DataFrame, model: VectorModel, reference: str | None = None
         ),
         reference,
     )
-    runs, machines = answers.relative_time.shape
-    note = (
-        f"the application is new: interval ({LEVEL:.0%}) and probability are those of applications that were held out"
-    )
-    notes = np.where(answers.is_known_app, "", note)
-    found = pd.DataFrame(
+    runs, machines = predicted.log_time.shape
+    relative, lower, upper = np.exp(predicted.bounds)
+    answers = pd.DataFrame(
         {
             "run": np.repeat(np.arange(runs), machines),
             "machine": np.tile(np.array(model.machines), runs),
-            "relative_time": answers.relative_time.ravel(),
-            "lower_relative_time": answers.lower.ravel(),
-            "upper_relative_time": answers.upper.ravel(),
-            "rank": answers.places.ravel().astype(int) + 1,
-            "order_probability": np.repeat(answers.probability, machines),
-            "note": np.repeat(notes, machines),
+            "relative_time": relative.ravel(),
+            "lower_relative_time": lower.ravel(),
+            "upper_relative_time": upper.ravel(),
+            "rank": predicted.places.ravel().astype(int) + 1,
+            "order_probability": np.repeat(predicted.probability, machines),
+            "note": np.repeat(predicted.reasons, machines),
         }
     )
-    return found.sort_values(["run", "rank"], ignore_index=True)
+    return answers.sort_values(["run", "rank"], ignore_index=True)
 
 
 def example_questions(samples: VectorSamples, count: int = 3) -> pd.DataFrame:

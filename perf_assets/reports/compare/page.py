@@ -24,7 +24,7 @@ _LONG_AXIS = 6.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
 _PANELS_A_LINE = 2
 _LEAST_REACH = math.log(1.05)
-"""Of the colours of the map: differences below are nothing to see."""
+"""Least range of the colours of the map: differences below are nothing to see."""
 
 
 def intervals(comparison: Comparison, target: Target) -> Figure:
@@ -80,7 +80,7 @@ def _panel(axes: Axes, comparison: Comparison, measure: Measure) -> None:
 
 
 def _axis(axes: Axes, low: float, high: float) -> None:
-    """From 0, or logarithmic where values differ widely."""
+    """Axis from 0, or logarithmic where values differ widely."""
     if high > _LONG_AXIS * low:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if high < 100 * low else (1,)))

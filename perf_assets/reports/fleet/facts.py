@@ -18,7 +18,7 @@ class Champion:
     mape: float | None
     """Mean |predicted / true - 1| on held-out runs; None where there were too few to hold out."""
     target_only_mape: float | None
-    """The same of the best baseline that uses nothing but these runs."""
+    """Error of the best baseline that uses nothing but these runs."""
     severity: float | None
     """How hard the transfer is, 0 to 1."""
 
@@ -80,9 +80,9 @@ class VectorState:
     """A newer model that was not good enough to be promoted."""
     trained_at: datetime | None
     machines: tuple[str, ...]
-    """Those that it speaks of."""
+    """Machines that it speaks of."""
     absent_machines: tuple[str, ...]
-    """Those with enough runs that it does not speak of."""
+    """Machines with enough runs that it does not speak of."""
     limit_days: int
     """Age up to which it is called current."""
 

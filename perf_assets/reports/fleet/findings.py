@@ -31,7 +31,7 @@ class Action:
 
 
 def state_words(state: MachineState) -> list[tuple[str, Tone]]:
-    """What is to be known of a machine, worst first; `well` where there is nothing else to say."""
+    """What is to be known of a machine, worst first; `up to date` where there is nothing else to say."""
     words = [
         (state.has_drifted, "drifted", Tone.BAD),
         (state.refused_count > 0, f"{state.refused_count} quarantined", Tone.BAD),
@@ -42,26 +42,26 @@ def state_words(state: MachineState) -> list[tuple[str, Tone]]:
         (state.last_landed_at is not None and not state.is_fresh, "stale", Tone.WARN),
         (state.challenger_version is not None, f"challenger {state.challenger_version} waits", Tone.WARN),
     ]
-    well = "well, teaches the source models" if state.champion is None else "well"
-    return [(word, tone) for holds, word, tone in words if holds] or [(well, Tone.GOOD)]
+    current = "up to date, teaches the source models" if state.champion is None else "up to date"
+    return [(word, tone) for holds, word, tone in words if holds] or [(current, Tone.GOOD)]
 
 
-def is_well(state: MachineState) -> bool:
+def is_current(state: MachineState) -> bool:
     """Whether nothing of a machine needs a person."""
     return all(tone == Tone.GOOD for _, tone in state_words(state))
 
 
 def next_actions(machines: Iterable[MachineState]) -> list[Action]:
-    """Of all machines, most urgent first: what is first for each machine before what is second, bad states before.
+    """Actions of all machines, most urgent first: the first of each machine before the second, bad states before.
 
-    What a machine that is well could do comes after everything that the others have to do.
+    What a machine that is up to date could do comes after everything that the others have to do.
     """
     ranked = []
     for state in machines:
         tones = [tone for _, tone in state_words(state)]
         severity = (-tones.count(Tone.BAD), -tones.count(Tone.WARN))
         ranked += [
-            ((is_well(state), rank, not state.has_drifted, *severity, state.machine), Action(state, text))
+            ((is_current(state), rank, not state.has_drifted, *severity, state.machine), Action(state, text))
             for rank, text in enumerate(state.actions)
         ]
     return [action for _, action in sorted(ranked, key=lambda pair: pair[0])]
@@ -74,8 +74,11 @@ def fleet_findings(facts: FleetFacts) -> list[Finding]:
         return [nothing, *_strays(facts)]
     found = [_size(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts), *_without_model(facts)]
     found += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
-    if all(is_well(state) for state in facts.machines) and not facts.strays:
-        found.insert(1, Finding("All is well.", "No drift, nothing stale, quarantined or waiting, no challenger."))
+    if all(is_current(state) for state in facts.machines) and not facts.strays:
+        found.insert(
+            1,
+            Finding("All machines are up to date.", "No drift, nothing stale, quarantined or waiting, no challenger."),
+        )
     return found
 
 

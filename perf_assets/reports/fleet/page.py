@@ -70,7 +70,7 @@ def champion_errors(machines: Sequence[MachineState], target: Target) -> Figure:
 
 _TEMPLATE = "fleet.html.jinja"
 _ACTIONS = 10
-"""That are shown at once; more are folded away."""
+"""Actions that are shown at once; more are folded away."""
 _SAID = 8
 """Machines that the text in place of the picture can name; of more it says how many."""
 

@@ -19,7 +19,7 @@ _NO_GAIN = f"Nothing to show: no pair has a severity and scores at {GAIN_SHOTS} 
 
 
 def gain_chart(matrix: pd.DataFrame) -> Chart:
-    """From the rows of `eval_transfer__matrix`."""
+    """Chart of the rows of `eval_transfer__matrix`."""
     found = transfer_gains(matrix)
     correlation = rank_correlation(found["severity_ratio"], found["gain"])
     said = "is not defined" if correlation is None else f"{correlation:+.2f}"

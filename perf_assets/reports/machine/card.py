@@ -44,15 +44,15 @@ class CardFacts:
     """Whether runs that it was made from are simulated."""
     views: tuple[CardView, ...]
     candidates: pd.DataFrame
-    """As in `MachineFacts`; empty where there were too few runs to hold some out."""
+    """Candidates as in `MachineFacts`; empty where there were too few runs to hold some out."""
     coverage_ratio: float
     """Share of the true times that the interval promises to hold."""
     severity: float | None
     """How hard the transfer is, 0 to 1."""
     source_version: int | None
-    """Of `perf-source`."""
+    """Version of `perf-source`."""
     encoder_version: str | None
-    """Of the AMM encoder."""
+    """Version of the AMM encoder."""
     manifests_count: int
     manifests_digest: str
     seed: int

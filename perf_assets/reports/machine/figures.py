@@ -67,7 +67,7 @@ NOMINAL = 0.90
 GOAL = (0.85, 0.95)
 """Coverage that an interval of nominally 90% should have."""
 MOST_COUNTERS = 60
-"""Of each side of a heat map: more could not be read."""
+"""Counters on each side of a heat map: more could not be read."""
 _WIDE_RANGE = 8.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
 _NAME_LENGTH = 34
@@ -89,7 +89,7 @@ def learning_curve(curve: pd.DataFrame, target: Target) -> Figure:
 
 
 def calibration(curve: pd.DataFrame, target: Target) -> Figure:
-    """The same rows: share of test rows inside the 90% interval, of the methods that have one."""
+    """Share of test rows inside the 90% interval, of the methods that have one."""
     found = over_seeds(curve, "coverage_90_ratio")
     figure, panels = _panels(found, 3.6)
     for axes, (_, here) in panels:
@@ -316,7 +316,7 @@ def weights_chart(machine: str, source: str, weights: pd.DataFrame) -> Chart:
 
 
 def _ends(where: str, here: pd.DataFrame, middle: str) -> str:
-    """Of what is registered, with the fewest shots and with the most."""
+    """Errors of the registered model with the fewest shots and with the most."""
     line = here[here["method"] == PRODUCT].sort_values("shots")
     if line.empty:
         return where

@@ -54,7 +54,7 @@ class Verdict:
 
 
 def verdicts_of(rows: pd.DataFrame) -> list[Verdict]:
-    """In their order, newest last."""
+    """Verdicts in their order, newest last."""
     return [
         Verdict(
             version=int(row["version"]),
@@ -94,7 +94,7 @@ def verdict_findings(verdicts: list[Verdict]) -> list[Finding]:
 
 
 def drift_finding(verdicts: list[Verdict]) -> Finding | None:
-    """That new runs contradicted the champion, and what was done; None where the last ones did not."""
+    """Finding that new runs contradicted the champion, and what was done; None where the last ones did not."""
     if not verdicts or not verdicts[-1].has_drifted:
         return None
     last = verdicts[-1]
@@ -199,7 +199,7 @@ def _against(ours: float, theirs: float) -> str:
 
 
 def _curves(found: pd.DataFrame) -> list[Finding | None]:
-    """For each target: the product at the fewest and the most shots, and where it beats the baselines."""
+    """Findings per target: the product at the fewest and the most shots, and where it beats the baselines."""
     return [
         _curve(f"{target} from {source}", here.pivot(index="shots", columns="method", values="median").sort_index())
         for (target, source), here in found.groupby(["target", "source"], sort=False)
@@ -235,7 +235,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _coverages(found: pd.DataFrame) -> list[Finding | None]:
-    """For each target: how often the product's interval holds the truth."""
+    """Findings per target: how often the product's interval holds the truth."""
     ours = found[found["method"] == PRODUCT]
     return [
         _coverage(f"{target} from {source}", here.set_index("shots")["mean"].sort_index())

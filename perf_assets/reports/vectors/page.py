@@ -46,7 +46,7 @@ def vector_page(scores: pd.DataFrame, parts: Sequence[Part]) -> str:
 
 
 def score_parts(rows: pd.DataFrame, entries: pd.DataFrame, vectors: pd.DataFrame, means: pd.DataFrame) -> list[Part]:
-    """From held-out samples, their entries, all true vectors, and scores by protocol and method."""
+    """Parts made of held-out samples, their entries, all true vectors, and scores by protocol and method."""
     tables = {
         f"Scores, {PROTOCOLS[str(protocol)]}": here[["method", *_SHOWN]].rename(columns=_SHOWN)
         for protocol, here in means.assign(method=means["method"].map(_name)).groupby("protocol", sort=False)
@@ -91,7 +91,7 @@ def _beside_the_paper(means: pd.DataFrame) -> list[Part]:
 
 
 def growth_part(rows: pd.DataFrame) -> Part:
-    """From the rows of `eval_vector__growth`."""
+    """Part made of the rows of `eval_vector__growth`."""
     found = grown(rows)
     most = found[found["shots"] == found["shots"].max()].groupby("method", sort=False)["median_mape_ratio"].first()
     said = "; ".join(f"{GROWTH_NAMES[str(method)]} {error(value)}" for method, value in most.items())

@@ -27,11 +27,11 @@ _CARRIES = 0.4
 
 
 @dataclass(frozen=True)
-class Claim:
+class PaperClaim:
     """A figure of the paper, and where its like is found in our table."""
 
     number: int
-    """Of the paper's experiment."""
+    """Number of the paper's experiment."""
     what: str
     paper: float
     """Change of MAPE: -0.5 is half the error."""
@@ -52,8 +52,8 @@ class Claim:
         return " and ".join(map(arrow, self.scenarios))
 
 
-def _whole(what: str, paper: float, scenarios: tuple[str, ...], trees: str = "xgboost") -> Claim:
-    return Claim(
+def _whole(what: str, paper: float, scenarios: tuple[str, ...], trees: str = "xgboost") -> PaperClaim:
+    return PaperClaim(
         number=1,
         what=what,
         paper=paper,
@@ -64,10 +64,10 @@ def _whole(what: str, paper: float, scenarios: tuple[str, ...], trees: str = "xg
     )
 
 
-def _part(number: int, what: str, paper: float, place: tuple[str, str], methods: tuple[str, str]) -> Claim:
+def _part(number: int, what: str, paper: float, place: tuple[str, str], methods: tuple[str, str]) -> PaperClaim:
     experiment, scenario = place
     method, baseline = (name if name == "best" else f"{name}_xgboost" for name in methods)
-    return Claim(
+    return PaperClaim(
         number=number,
         what=what,
         paper=paper,
@@ -110,10 +110,10 @@ CLAIMS = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PaperComparison:
     """A claim with what our table has for it."""
 
-    claim: Claim
+    claim: PaperClaim
     ours: Change
 
     @property
@@ -130,10 +130,10 @@ class Finding:
     detail: str
 
 
-def beside_the_paper(scores: pd.DataFrame) -> list[Comparison]:
+def beside_the_paper(scores: pd.DataFrame) -> list[PaperComparison]:
     """All claims that the table has figures for."""
     changes = [(claim, change_over(scores, claim.places, claim.method, claim.baseline)) for claim in CLAIMS]
-    return [Comparison(claim, ours) for claim, ours in changes if ours is not None]
+    return [PaperComparison(claim, ours) for claim, ours in changes if ours is not None]
 
 
 def findings(scores: pd.DataFrame) -> list[Finding]:

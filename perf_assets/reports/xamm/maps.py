@@ -19,7 +19,7 @@ _OFFSETS = [
     for radius in (6, 14, 24, 36)
     for x, y in ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
 ]
-"""In points, where a label may stand beside its point; nearer ones first."""
+"""Offsets in points, where a label may stand beside its point; nearer ones first."""
 
 
 def embedding_scatter(rows: pd.DataFrame, colour_by: str, target: Target) -> Figure:

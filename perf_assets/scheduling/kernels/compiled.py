@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 
 
 def compiled(function: Function) -> Function:
-    """The same function in machine code; its arguments are numbers, arrays and named tuples of these."""
+    """Compile a function to machine code; its arguments are numbers, arrays and named tuples of these."""
     folder = _folder()
     config: Any = numba.config
     before = config.CACHE_DIR
@@ -32,7 +32,7 @@ def compiled(function: Function) -> Function:
 
 @cache
 def _folder() -> Path | None:
-    """Where machine code of exactly these sources is kept; None where nothing can be written.
+    """Folder that keeps machine code of exactly these sources; None where nothing can be written.
 
     Numba itself looks at the file of a function only: it would go on with old code of the functions that are called.
     """

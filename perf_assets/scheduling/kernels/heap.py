@@ -39,7 +39,7 @@ def push(heap: Heap, time: float, job: int) -> None:
 @compiled
 def pop(heap: Heap) -> int:
     """Take the earliest job out."""
-    found = heap.job[0]
+    first = heap.job[0]
     heap.size[0] -= 1
     count = heap.size[0]
     time, job = heap.time[count], heap.job[count]
@@ -56,7 +56,7 @@ def pop(heap: Heap) -> int:
         heap.time[place], heap.job[place] = heap.time[child], heap.job[child]
         place = child
     heap.time[place], heap.job[place] = time, job
-    return int(found)
+    return int(first)
 
 
 @compiled

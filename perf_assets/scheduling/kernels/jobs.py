@@ -20,7 +20,7 @@ class Jobs(NamedTuple):
     """Seconds."""
     first: Integers
     machine: Integers
-    """Of each option: position in the cluster's list of machines."""
+    """Position of each option's machine in the cluster's list."""
     nodes: Integers
     run: Floats
     """Seconds that it takes if nobody stops it."""
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 def empty_outcome(count: int) -> Outcome:
-    """To be filled."""
+    """Outcome that is to be filled."""
     return Outcome(
         np.full(count, np.nan),
         np.full(count, np.nan),

@@ -33,9 +33,9 @@ class Learner(NamedTuple):
     ratio_before: float
     """Run time / base as long as nothing is known; infinite where estimates then are the cap."""
     base: Floats
-    """Of each option, in seconds."""
+    """First estimate of each option, in seconds."""
     cap: Floats
-    """Of each option: seconds that neither estimate nor bound exceeds."""
+    """Per option, seconds that neither estimate nor bound exceeds."""
     groups: Integers
     """Levels x jobs: which jobs are alike, the closest level first; numbers are not used twice."""
     ratios: Floats
@@ -47,11 +47,11 @@ class Learner(NamedTuple):
     scored: Integers
     """Scores of each level so far."""
     missing: Floats
-    """Of each level: the share that may now lie above the bound, moved around the target."""
+    """Per level, the share that may now lie above the bound, moved around the target."""
     level: Integers
-    """Of each job: the level that its estimate is from; one more than there are where nothing was known."""
+    """Per job, the level that its estimate is from; one more than there are where nothing was known."""
     estimate: Floats
-    """Of each option, as it was at submission."""
+    """Estimate of each option, as it was at submission."""
     bound: Floats
 
 

@@ -35,14 +35,14 @@ class Order(NamedTuple):
     """Whether these are tried in the order of estimates."""
 
 
-class _State(NamedTuple):
+class _ListState(NamedTuple):
     running: Running
     ends: Heap
     queue: Queue
     behind: Queue
-    """The same jobs in the order in which they are tried behind the head; empty where that is the queue's own."""
+    """Waiting jobs in the order in which they are tried behind the head; empty where that is the queue's own."""
     narrowest: Integers
-    """Of each job: nodes of its option with the fewest. Looked at first, because queues are long."""
+    """Per job, nodes of its option with the fewest. Looked at first, because queues are long."""
 
 
 @compiled
@@ -50,7 +50,7 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
     """Schedule all jobs; fills the outcome."""
     count = len(jobs.submit)
     behind = new_queue(count if order.shortest_backfills_first else 0)
-    state = _State(
+    state = _ListState(
         new_running(machine_nodes), new_heap(machine_nodes.sum()), new_queue(count), behind, _narrowest(jobs)
     )
     arrived = 0
@@ -72,14 +72,14 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
 
 @compiled
 def _narrowest(jobs: Jobs) -> Integers:
-    found = np.empty(len(jobs.submit), np.int64)
-    for job in range(len(found)):
-        found[job] = jobs.nodes[jobs.first[job] : jobs.first[job + 1]].min()
-    return found
+    nodes = np.empty(len(jobs.submit), np.int64)
+    for job in range(len(nodes)):
+        nodes[job] = jobs.nodes[jobs.first[job] : jobs.first[job + 1]].min()
+    return nodes
 
 
 @compiled
-def _next_time(jobs: Jobs, arrived: int, state: _State) -> float:
+def _next_time(jobs: Jobs, arrived: int, state: _ListState) -> float:
     now = next_expected(state.running)
     if state.ends.size[0] > 0:
         now = min(now, state.ends.time[0])
@@ -89,7 +89,7 @@ def _next_time(jobs: Jobs, arrived: int, state: _State) -> float:
 
 
 @compiled
-def _end_jobs(jobs: Jobs, state: _State, learner: Learner, outcome: Outcome, now: float) -> None:
+def _end_jobs(jobs: Jobs, state: _ListState, learner: Learner, outcome: Outcome, now: float) -> None:
     while state.ends.size[0] > 0 and state.ends.time[0] <= now:
         job = pop(state.ends)
         remove(state.running, jobs.machine[outcome.option[job]], job)
@@ -97,7 +97,7 @@ def _end_jobs(jobs: Jobs, state: _State, learner: Learner, outcome: Outcome, now
 
 
 @compiled
-def _start_jobs(jobs: Jobs, state: _State, order: Order, outcome: Outcome, now: float) -> bool:
+def _start_jobs(jobs: Jobs, state: _ListState, order: Order, outcome: Outcome, now: float) -> bool:
     """Start what may start now; whether anything did."""
     queue = state.queue
     place = 0
@@ -132,7 +132,7 @@ def _best_option(jobs: Jobs, running: Running, job: int, now: float) -> tuple[in
 @compiled
 def _backfill(
     jobs: Jobs,
-    state: _State,
+    state: _ListState,
     tried: Queue,
     outcome: Outcome,
     now: float,
@@ -198,7 +198,7 @@ def _may_pass(jobs: Jobs, running: Running, option: int, now: float, machine: in
 
 
 @compiled
-def _start(jobs: Jobs, state: _State, outcome: Outcome, job: int, option: int, now: float) -> None:
+def _start(jobs: Jobs, state: _ListState, outcome: Outcome, job: int, option: int, now: float) -> None:
     outcome.start[job] = now
     outcome.option[job] = option
     outcome.end[job] = now + min(jobs.run[option], jobs.limit[option])

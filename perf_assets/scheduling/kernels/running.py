@@ -13,7 +13,7 @@ class Running(NamedTuple):
     expected: Floats
     job: Integers
     nodes: Integers
-    """Of the job."""
+    """Nodes of the job."""
     size: Integers
     """Running jobs of each machine."""
     free: Integers
@@ -63,7 +63,7 @@ def remove(running: Running, machine: int, job: int) -> float:
 
 @compiled
 def earliest_start(running: Running, machine: int, nodes: int, now: float) -> tuple[float, int]:
-    """When so many nodes of a machine are expected to be free, and how many will be free then."""
+    """Time at which `nodes` nodes of a machine are expected to be free, and how many will be free then."""
     free = running.free[machine]
     if free >= nodes:
         return now, free

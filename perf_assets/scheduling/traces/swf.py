@@ -117,17 +117,17 @@ def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str]) -> 
     rows, nodes = rows[order], nodes[order]
     asked = rows[:, _ASKED_SECONDS]
     return Trace(
-        path.name,
-        rows[:, _JOB].astype(np.int64),
-        rows[:, _SUBMIT] - rows[0, _SUBMIT],
-        np.maximum(rows[:, _RUN], LEAST_SECONDS),
-        nodes.astype(np.int64),
-        np.where(asked > 0, asked, np.nan),
-        rows[:, _USER].astype(np.int64),
-        rows[:, _APPLICATION].astype(np.int64),
-        _most_nodes(header),
-        {reason: count for reason, count in skipped.items() if count},
-        _notes(rows[:, _RUN] < LEAST_SECONDS, order),
+        name=path.name,
+        number=rows[:, _JOB].astype(np.int64),
+        submit=rows[:, _SUBMIT] - rows[0, _SUBMIT],
+        run=np.maximum(rows[:, _RUN], LEAST_SECONDS),
+        nodes=nodes.astype(np.int64),
+        request=np.where(asked > 0, asked, np.nan),
+        user=rows[:, _USER].astype(np.int64),
+        application=rows[:, _APPLICATION].astype(np.int64),
+        most_nodes=_most_nodes(header),
+        skipped={reason: count for reason, count in skipped.items() if count},
+        notes=_notes(rows[:, _RUN] < LEAST_SECONDS, order),
     )
 
 

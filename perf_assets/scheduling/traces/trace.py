@@ -8,9 +8,10 @@ import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
+from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS
 
 SHAKE_SECONDS = 10.0
-"""By how much submissions are moved at most when a trace is shaken."""
+"""Most seconds that submissions are moved by when a trace is shaken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,9 +20,9 @@ class Trace:
 
     name: str
     number: Integers
-    """As the log counts them."""
+    """Numbers of jobs as the log counts them."""
     submit: Floats
-    """From the first submission on."""
+    """Seconds from the first submission on."""
     run: Floats
     nodes: Integers
     request: Floats
@@ -68,7 +69,7 @@ class Trace:
         )
 
     def that_fits(self, nodes: int) -> "Trace":
-        """Without the jobs that need more nodes than there are."""
+        """Trace without the jobs that need more nodes than there are."""
         fits = self.nodes <= nodes
         if fits.all():
             return self
@@ -76,7 +77,7 @@ class Trace:
         return replace(self.where(fits), skipped=skipped)
 
     def at_load(self, load: float, nodes: int) -> "Trace":
-        """The same jobs, coming in faster or slower."""
+        """Trace whose jobs come in faster or slower."""
         if not self.submit[-1] > self.submit[0]:
             raise BadInputError(f"all jobs of {self.name} come at once: they have no load that could be changed")
         return replace(self, submit=self.submit * (self.load(nodes) / load))
@@ -96,3 +97,39 @@ class Trace:
         return replace(
             again, submit=again.submit + which * span, user=np.where(again.user < 0, -1, again.user + which * users)
         )
+
+
+_USERS, _HABITS = 40, 4
+"""Users, and kinds of jobs that each submits."""
+_DAY = 86_400.0
+_GAP_SECONDS = 600.0
+"""Mean seconds between submissions, before they are spread to the load."""
+_LOAD = 0.7
+_ROUND_REQUESTS = np.array([600.0, 1800.0, 3600.0, 4 * 3600.0, 12 * 3600.0, _DAY])
+
+
+def synthetic_trace(jobs: int, nodes: int, seed: int) -> Trace:
+    """Jobs of 1 to `nodes` nodes, powers of two, mostly small; requests are round and up to ten times too long."""
+    random = np.random.default_rng(seed)
+    habit = random.integers(0, _USERS * _HABITS, jobs)
+    widths = 2 ** np.floor(random.beta(1.0, 2.0, _USERS * _HABITS) * (np.log2(nodes) + 1)).astype(np.int64)
+    typical = np.exp(random.normal(np.log(1500.0), 1.6, _USERS * _HABITS))
+    run = np.clip(typical[habit] * np.exp(random.normal(0.0, 0.5, jobs)), LEAST_SECONDS, _DAY)
+    slack = random.uniform(1.0, 10.0, _USERS * _HABITS)
+    wanted = np.minimum(np.maximum(typical[habit] * slack[habit], run), _DAY)
+    arrivals = np.cumsum(random.exponential(_GAP_SECONDS, jobs))
+    # Twice as dense by day as by night: time runs slower then.
+    arrivals += _DAY / (6 * np.pi) * np.sin(2 * np.pi * arrivals / _DAY)
+    trace = Trace(
+        name=f"synthetic, seed {seed}",
+        number=np.arange(1, jobs + 1),
+        submit=arrivals - arrivals[0],
+        run=np.rint(run),
+        nodes=widths[habit].astype(np.int64),
+        request=_ROUND_REQUESTS[np.searchsorted(_ROUND_REQUESTS, wanted)],
+        user=habit // _HABITS,
+        application=habit % _HABITS,
+        most_nodes=nodes,
+        is_simulated=True,
+    )
+    return trace.at_load(_LOAD, nodes)

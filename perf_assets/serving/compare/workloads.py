@@ -10,7 +10,7 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError, UnknownError, listed
 from perf_assets.core.tables.landing import BUNDLES, RUNS, SPECS
 from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
-from perf_assets.models.target.evaluation import NINETY_PERCENT
+from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
 
@@ -41,7 +41,7 @@ _SIMULATED_QUERY = f"SELECT DISTINCT machine FROM {BUNDLES.name} WHERE is_simula
 
 
 @dataclass(frozen=True)
-class Sheet:
+class WorkloadSheet:
     """What a data sheet says of a node."""
 
     cores: int
@@ -73,21 +73,21 @@ class Portfolio:
         self._warehouse = open_warehouse(lake)
         self.weights = _shares(weights)
         self._check_known(without_gpus)
-        found = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
+        rows = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
         self.runs: dict[str, dict[Configuration, MeasuredRun]] = {}
-        """By machine."""
-        for machine, *key, nodes, _, seconds in found.itertuples(index=False, name=None):
+        """Measured runs by machine."""
+        for machine, *key, nodes, _, seconds in rows.itertuples(index=False, name=None):
             run = MeasuredRun(seconds, None if pd.isna(nodes) else int(nodes))
             self.runs.setdefault(machine, {})[(key[0], key[1], int(key[2]), int(key[3]))] = run
-        self._on_gpus = set(found.loc[found["gpus"] > 0, "app"]) - set(without_gpus)
+        self._on_gpus = set(rows.loc[rows["gpus"] > 0, "app"]) - set(without_gpus)
         with_gpus = self._warehouse.frame(_GPUS_QUERY)["machine"]
-        self._on_hosts = {*without_gpus, *found.loc[found["machine"].isin(with_gpus), "app"]}
+        self._on_hosts = {*without_gpus, *rows.loc[rows["machine"].isin(with_gpus), "app"]}
 
     @cached_property
-    def sheets(self) -> dict[str, Sheet]:
+    def sheets(self) -> dict[str, WorkloadSheet]:
         """Data sheets by machine."""
         rows = self._warehouse.frame(_SHEETS_QUERY).itertuples(index=False, name=None)
-        return {machine: Sheet(int(cores), int(gpus), bool(network)) for machine, cores, gpus, network in rows}
+        return {machine: WorkloadSheet(int(cores), int(gpus), bool(network)) for machine, cores, gpus, network in rows}
 
     @cached_property
     def simulated(self) -> set[str]:
@@ -100,7 +100,7 @@ class Portfolio:
         return {machine: float(spread) for machine, spread in rows}
 
     def half_width(self, machine: str) -> tuple[float, tuple[str, ...]]:
-        """Of the 90% interval of a log time that was measured, and what to say of it."""
+        """Half width of the 90% interval of a log time that was measured, and what to say of it."""
         if machine in self._spreads:
             return NINETY_PERCENT * self._spreads[machine], ()
         if not self._spreads:
@@ -114,7 +114,7 @@ class Portfolio:
         return True if app in self._on_gpus else False if app in self._on_hosts else None
 
     def nodes(self, machine: str, key: Configuration) -> int:
-        """As it ran on the machine, or as the data sheet says; without one, the most that it took elsewhere."""
+        """Nodes as it ran on the machine, or as the data sheet says; without one, the most that it took elsewhere."""
         measured = self.runs.get(machine, {}).get(key)
         if measured is not None and measured.nodes is not None:
             return measured.nodes
@@ -125,7 +125,7 @@ class Portfolio:
         return max((nodes for nodes in elsewhere if nodes is not None), default=1)
 
     def configurations(self, baseline: str) -> list[Configuration]:
-        """Those that ran on the baseline; each application must have some."""
+        """Configurations that ran on the baseline; each application must have some."""
         found = self.runs.get(baseline, {})
         ran = {key[0] for key in found}
         for app in self.weights:

@@ -42,7 +42,7 @@ class Limits:
     rows: int = 1000
     """Runs of one question."""
     seconds: float = 30.0
-    """For one answer."""
+    """Most seconds for one answer."""
     waiting: int = 1000
     """Questions that wait for an answer."""
 
@@ -57,7 +57,7 @@ class Question(BaseModel):
 
 
 class Answers(BaseModel):
-    """One prediction a run, in the order of the runs."""
+    """One prediction per run, in the order of the runs."""
 
     predictions: list[Prediction]
 

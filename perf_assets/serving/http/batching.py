@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from perf_assets.core.errors import BusyError
 from perf_assets.serving.answers import Prediction
-from perf_assets.serving.target import Asked, ServedTarget
+from perf_assets.serving.target import CheckedRun, ServedTarget
 
 _MOST_ROWS = 512
-"""That are answered at once."""
+"""Rows that are answered at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     target: ServedTarget
-    asked: Sequence[Asked]
+    asked: Sequence[CheckedRun]
     answer: "Future[list[Prediction]]" = field(default_factory=Future)
 
 
@@ -29,7 +29,7 @@ class Lane:
         self._thread = threading.Thread(target=self._work, name="predictions", daemon=True)
         self._thread.start()
 
-    def ask(self, target: ServedTarget, asked: Sequence[Asked]) -> "Future[list[Prediction]]":
+    def ask(self, target: ServedTarget, asked: Sequence[CheckedRun]) -> "Future[list[Prediction]]":
         """The answers, when they are there; refuses when too much is waiting."""
         waiting = _Waiting(target, asked)
         try:
@@ -74,7 +74,7 @@ class Lane:
 
 def _answer(group: Sequence[_Waiting]) -> None:
     try:
-        found = group[0].target.predict([asked for waiting in group for asked in waiting.asked])
+        predictions = group[0].target.predict([asked for waiting in group for asked in waiting.asked])
     except Exception as error:
         if len(group) == 1:
             group[0].answer.set_exception(error)
@@ -85,5 +85,5 @@ def _answer(group: Sequence[_Waiting]) -> None:
         return
     start = 0
     for waiting in group:
-        waiting.answer.set_result(found[start : start + len(waiting.asked)])
+        waiting.answer.set_result(predictions[start : start + len(waiting.asked)])
         start += len(waiting.asked)

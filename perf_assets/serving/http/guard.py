@@ -14,11 +14,11 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/health"})
-"""That need no token."""
+"""Paths that need no token."""
 _MOST_DIGITS = 18
-"""Of a length."""
+"""Digits of a length."""
 _BODY_SECONDS = 20.0
-"""In which a body must have arrived."""
+"""Seconds in which a body must have arrived."""
 
 
 class Guard:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvicorn
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.models.common.blas_threads import keep_blas_to_one_thread
+from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.http.guard import is_loopback
 from perf_assets.serving.predictor import Predictor

@@ -9,8 +9,8 @@ import pytest
 from perf_assets.core.tables.models import XAMM_EMBEDDINGS, XAMM_SCORES
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.source import experiments
-from perf_assets.models.source.methods import Workshop, check_method, default_methods
-from perf_assets.models.source.scenarios import scenario_of, scenario_scores
+from perf_assets.models.source.evaluation import scenario_of, scenario_scores
+from perf_assets.models.source.methods import MethodFactory, check_method, default_methods
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, PublishedAmm
 from tests.models.fleets import fleet
 
@@ -39,10 +39,9 @@ def samples() -> PairedSamples:
 @pytest.fixture(scope="module")
 def scores(samples: PairedSamples) -> pd.DataFrame:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments, "EXPERIMENTS", FEW)
         patch.setenv("PERF_ASSETS_THREADS", "1")
         lines: list[str] = []
-        found = experiments.run_experiments(samples, 2, lines.append)
+        found = experiments.run_experiments(samples, 2, lines.append, experiments=FEW)
         # Two pieces for the dear methods are left out where none of them is asked for.
         assert len(lines) == 2 * (4 + 4)
         assert "lomo without a, seed 1" in "\n".join(lines)
@@ -105,7 +104,7 @@ def test_the_real_experiments_name_known_methods(samples: PairedSamples) -> None
 
 
 def test_dear_methods_are_done_once_with_all_folds(samples: PairedSamples) -> None:
-    planned = list(experiments._plan(samples, 3))
+    planned = list(experiments._plan(samples, 3, experiments.EXPERIMENTS))
     with_best = [work for work in planned if "best" in work.methods]
     assert [(work.protocol, work.seed, len(work.folds)) for work in with_best] == [("lomo", 0, 4), ("loao", 0, 4)]
     attention = [(w.protocol, w.seed, fold) for w in planned if "attention" in w.methods for fold in w.folds]
@@ -113,9 +112,9 @@ def test_dear_methods_are_done_once_with_all_folds(samples: PairedSamples) -> No
 
 
 def test_other_amm_options_share_the_encoder(samples: PairedSamples) -> None:
-    workshop = Workshop()
-    plain = workshop._part("published_amm", samples)
-    other = workshop._part("published_amm_fleet_max", samples)
+    factory = MethodFactory()
+    plain = factory._part("published_amm", samples)
+    other = factory._part("published_amm_fleet_max", samples)
     assert isinstance(plain, PublishedAmm)
     assert isinstance(other, PublishedAmm)
     assert other.encoder.embedding is plain.encoder.embedding
@@ -123,9 +122,8 @@ def test_other_amm_options_share_the_encoder(samples: PairedSamples) -> None:
     assert other.encoder.machine_models(samples)[samples.encoder_machines].max() == pytest.approx(0.0)
 
 
-def test_pictures_have_a_point_for_every_run(samples: PairedSamples, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiments, "_PICTURED", ("raw", "ae"))
-    found = experiments.embedding_pictures(samples, 0)
+def test_pictures_have_a_point_for_every_run(samples: PairedSamples) -> None:
+    found = experiments.embedding_pictures(samples, 0, kinds=("raw", "ae"))
     assert set(found.columns) == set(XAMM_EMBEDDINGS.column_names()) - {"is_simulated"}
     assert not found.duplicated(list(XAMM_EMBEDDINGS.key)).any()
     assert len(found) == 2 * np.isfinite(samples.log_seconds[:, ~samples.is_benchmark]).sum()

@@ -12,9 +12,9 @@ from perf_assets.infra.threads import thread_budget
 from perf_assets.models.common.regressors import DOWNSTREAM, make_regressor
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.bilinear import BilinearModel
-from perf_assets.models.source.blend import HeldOut, choose_weights, fit_blend
+from perf_assets.models.source.blend import HeldOutFold, choose_weights, fit_blend
 from perf_assets.models.source.evaluation import evaluate_relative
-from perf_assets.models.source.methods import Workshop, best_components, default_methods
+from perf_assets.models.source.methods import MethodFactory, best_components, default_methods
 from perf_assets.models.source.mixture import MachineMixture
 from tests.models.fleets import SPEEDS, fleet
 
@@ -47,7 +47,7 @@ def test_unknown_downstream_models_are_refused() -> None:
 def test_machine_models_beat_the_mean_ratio(model: type, share: float, samples: PairedSamples) -> None:
     fold = next(iter(leave_one_machine_out(samples)))
     true = samples.log_relative_time(fold.test)
-    mean = Workshop().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
+    mean = MethodFactory().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
     found = model().fit(fold.train).predict(samples, fold.test)
     assert np.abs(found - true).mean() < share * np.abs(mean - true).mean()
 
@@ -58,10 +58,10 @@ def test_every_default_method_predicts_something_finite(samples: PairedSamples) 
     assert {"raw_xgboost", "onehot_xgboost", "spec_xgboost", "embedding_xgboost", "embedding_amm_xgboost"} <= {*names}
     assert {"raw_relative_amm_xgboost", "attention", "best", "raw_adaboost", "embedding_amm_bagging"} <= {*names}
     fold = next(iter(leave_one_machine_out(described)))
-    workshop = Workshop()
+    factory = MethodFactory()
     for name in names:
         if name != "best":
-            found = workshop.fit(name, fold.train, fold.unseen).predict(described, fold.test)
+            found = factory.fit(name, fold.train, fold.unseen).predict(described, fold.test)
             assert found.shape == (len(fold.test),), name
             assert np.isfinite(found).all(), name
 
@@ -71,28 +71,30 @@ def test_without_a_benchmark_only_baselines_are_left(samples: PairedSamples) -> 
     assert default_methods(bare) == ["raw_xgboost", "onehot_xgboost", "embedding_xgboost", "best"]
     assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost"]
     with pytest.raises(BadInputError, match="needs benchmark rows"):
-        Workshop().fit("attention", bare, "machine")
+        MethodFactory().fit("attention", bare, "machine")
 
 
 @pytest.mark.parametrize("name", ["nonsense", "raw_svm", "spec_xgboost", ""])
 def test_methods_that_cannot_be_are_refused(name: str, samples: PairedSamples) -> None:
     with pytest.raises(BadInputError, match=f"method {name}"):
-        Workshop().fit(name, samples, "machine")
+        MethodFactory().fit(name, samples, "machine")
 
 
 def test_weights_go_to_what_is_right() -> None:
     true = np.linspace(-1, 1, 50)
     near = np.zeros(50)
-    weights, caution = choose_weights([HeldOut(np.stack([true + 0.5, true, -true]), true, near)], 3)
+    weights, caution = choose_weights([HeldOutFold(np.stack([true + 0.5, true, -true]), true, near)], 3)
     assert weights == pytest.approx([0, 1, 0])
     assert caution == 0
-    assert choose_weights([HeldOut(np.stack([true, true]), true, near)], 2)[0] == pytest.approx([0.5, 0.5], abs=0.101)
+    assert choose_weights([HeldOutFold(np.stack([true, true]), true, near)], 2)[0] == pytest.approx(
+        [0.5, 0.5], abs=0.101
+    )
     assert choose_weights([], 2)[0] == pytest.approx([0.5, 0.5])
 
 
 def test_caution_is_learned_where_machines_differ_much() -> None:
     true = np.random.default_rng(0).standard_normal(2000) * 0.5
-    held_out = HeldOut(np.zeros((1, 2000)), true, np.ones(2000))
+    held_out = HeldOutFold(np.zeros((1, 2000)), true, np.ones(2000))
     assert choose_weights([held_out], 1)[1] == pytest.approx(0.2, abs=0.101)
 
 
@@ -122,8 +124,8 @@ def test_best_does_not_look_at_what_is_held_out(split: object, samples: PairedSa
     names = ["anchored_xgboost", "bilinear"]
     predictions = []
     for data, one in ((samples, fold), (other, again)):
-        workshop = Workshop()
-        blend = fit_blend(one.train, one.unseen, names, lambda name, seen, w=workshop: w.fit(name, seen, "machine"))
+        factory = MethodFactory()
+        blend = fit_blend(one.train, one.unseen, names, lambda name, seen, w=factory: w.fit(name, seen, "machine"))
         predictions.append(blend.predict(data, one.test))
     assert predictions[0] == pytest.approx(predictions[1], abs=0)
 
@@ -131,10 +133,10 @@ def test_best_does_not_look_at_what_is_held_out(split: object, samples: PairedSa
 def test_no_method_looks_at_times_of_the_runs_it_predicts(samples: PairedSamples) -> None:
     fold = next(iter(leave_one_application_out(samples)))
     blind = replace(samples, log_seconds=np.where(samples.is_benchmark, samples.log_seconds, np.nan))
-    workshop = Workshop()
+    factory = MethodFactory()
     for name in default_methods(samples):
         if name != "best":
-            predictor = workshop.fit(name, fold.train, fold.unseen)
+            predictor = factory.fit(name, fold.train, fold.unseen)
             assert predictor.predict(blind, fold.test) == pytest.approx(predictor.predict(samples, fold.test)), name
 
 

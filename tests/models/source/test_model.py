@@ -7,12 +7,12 @@ from perf_assets.core.errors import UnreadableFileError
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.source.amm_options import choose_options
-from perf_assets.models.source.explanations import behaves_like, feature_masks
-from perf_assets.models.source.methods import Workshop
+from perf_assets.models.source.amm_options import train_encoder
+from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import SourceModel
+from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
-from perf_assets.models.source.training import TrainedSource
+from perf_assets.models.source.training import TrainedSource, behaves_like, feature_masks
 from perf_assets.models.source.tree_features import fit_embedding
 from perf_assets.workflows.describe import described_rows
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
@@ -46,7 +46,7 @@ def questions(fleet: PairedSamples, examples: Examples) -> Questions:
     ],
 )
 def test_every_method_survives_storage(name: str, fleet: PairedSamples, tmp_path: Path) -> None:
-    fitted = Workshop(0).fit(name, fleet.hide_machine(2), "machine")
+    fitted = MethodFactory(0).fit(name, fleet.hide_machine(2), "machine")
     save_predictor(fitted, tmp_path)  # type: ignore[arg-type]
     again: StoredPredictor = load_predictor(tmp_path)
     examples = fleet.examples()
@@ -60,18 +60,18 @@ def test_known_machines_are_answered_well_and_the_same_after_storage(
 ) -> None:
     examples = fleet.examples().at_most(200, 0)
     asked = questions(fleet, examples)
-    found = trained.model.answer(asked)
+    found = trained.model.predict(asked)
     assert found.with_amm.all()
     assert np.median(np.abs(found.log_relative_time - fleet.log_relative_time(examples))) < 0.15
     trained.model.save(tmp_path)
-    again = SourceModel.load(tmp_path).answer(asked)
+    again = SourceModel.load(tmp_path).predict(asked)
     assert again.log_relative_time == pytest.approx(found.log_relative_time, abs=1e-5)
 
 
 def test_a_machine_without_amm_is_answered_without(fleet: PairedSamples, trained: TrainedSource) -> None:
     asked = questions(fleet, fleet.examples().at_most(4, 0))
     unknown = Questions(asked.sources, ["nowhere", *asked.targets[1:]], *list(vars(asked).values())[2:])
-    found = trained.model.answer(unknown)
+    found = trained.model.predict(unknown)
     assert found.with_amm.tolist() == [False, True, True, True]
     assert np.isfinite(found.log_relative_time).all()
 
@@ -99,7 +99,8 @@ def test_a_new_machine_gets_its_amm_from_its_benchmark_alone(fleet: PairedSample
 
 
 def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples) -> None:
-    options, tried = choose_options(fleet, 0, lambda line: None)
+    trained = train_encoder(fleet, 0, lambda line: None)
+    options, tried = trained.encoder.options, trained.tried
     assert len(tried) == 12
     best = tried.iloc[0]
     assert (options.weighting, options.normalize) == (best["weighting"], best["normalize"])
@@ -107,7 +108,7 @@ def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples)
 
 
 def test_explanations_are_shares(fleet: PairedSamples, trained: TrainedSource) -> None:
-    likeness = behaves_like(fleet, trained.model)
+    likeness = behaves_like(fleet, trained.model, SourceSettings.quick())
     assert set(likeness["kernel"]) == set(KERNELS)
     assert likeness.groupby(["machine", "app"])["attention_ratio"].sum().to_numpy() == pytest.approx(1.0, abs=1e-4)
     masks = feature_masks(fleet, fit_embedding(fleet, 0))

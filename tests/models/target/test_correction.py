@@ -12,8 +12,9 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
 from perf_assets.features.tables.paired import Roles, pair_tables
 from perf_assets.models.target.causes import RunInputs, Spreads, evidence_weights, fit_processes
-from perf_assets.models.target.correction import PairedAdaptation, PairedModel, Prior, attention_prior
-from perf_assets.models.target.evaluation import evaluate_paired, summary
+from perf_assets.models.target.correction import PairedModel, fit_paired
+from perf_assets.models.target.evaluation import Row, evaluate_paired
+from perf_assets.models.target.prior import Prior, fit_prior
 from tests.models.fleets import fleet
 
 SOURCE, TARGET = 0, 3
@@ -29,7 +30,7 @@ def samples() -> PairedSamples:
 
 @pytest.fixture(scope="module")
 def prior(samples: PairedSamples) -> Prior:
-    return attention_prior(samples, TARGET, seed=0)
+    return fit_prior(samples, TARGET, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +43,17 @@ def error(model: PairedModel, samples: PairedSamples, rows: Indices) -> float:
     return float(np.mean(np.abs(np.expm1(off))))
 
 
+def summary(rows: list[Row], method: str, shots: int) -> dict[str, float]:
+    """Median and mean `mape` of a method over targets, sources and seeds, and mean coverage."""
+    chosen = [row for row in rows if row["method"] == method and row["shots"] == shots]
+    errors = [float(row["mape"]) for row in chosen]
+    found = {"median": float(np.median(errors)), "mean": float(np.mean(errors))}
+    covered = [float(row["coverage_90"]) for row in chosen if "coverage_90" in row]
+    return {**found, "coverage_90": float(np.mean(covered))} if covered else found
+
+
 def test_without_shots_the_prior_stands_alone(samples: PairedSamples, prior: Prior, order: Indices) -> None:
-    model = PairedAdaptation().fit(samples, SOURCE, TARGET, order[:0], prior=prior)
+    model = fit_paired(samples, SOURCE, TARGET, order[:0], prior=prior)
     examples = Examples(np.full(len(order), SOURCE), np.full(len(order), TARGET), order)
     expected = samples.log_seconds[SOURCE, order] + prior.predict(samples, examples)
     assert model.predict(samples, order) == pytest.approx(expected)
@@ -53,7 +63,7 @@ def test_without_shots_the_prior_stands_alone(samples: PairedSamples, prior: Pri
 
 def test_shots_improve_it(samples: PairedSamples, prior: Prior, order: Indices) -> None:
     test = order[12:]
-    models = [PairedAdaptation().fit(samples, SOURCE, TARGET, order[:count], prior=prior) for count in (0, 6, 12)]
+    models = [fit_paired(samples, SOURCE, TARGET, order[:count], prior=prior) for count in (0, 6, 12)]
     errors = [error(model, samples, test) for model in models]
     assert errors[2] < errors[0]
     assert errors[2] < 0.06
@@ -65,14 +75,14 @@ def test_only_the_shots_of_the_target_are_looked_at(samples: PairedSamples, prio
     shots = order[:6]
     hidden = samples.hide_machine(TARGET)
     hidden.log_seconds[TARGET, shots] = samples.log_seconds[TARGET, shots]
-    seen, blind = (PairedAdaptation().fit(data, SOURCE, TARGET, shots, prior=prior) for data in (samples, hidden))
+    seen, blind = (fit_paired(data, SOURCE, TARGET, shots, prior=prior) for data in (samples, hidden))
     assert blind.predict(hidden, order) == pytest.approx(seen.predict(samples, order), abs=1e-12)
     assert blind.spread(hidden, order) == pytest.approx(seen.spread(samples, order), abs=1e-12)
     assert hidden.hide_machine(TARGET).digest == samples.hide_machine(TARGET).digest, "all that the prior is fitted on"
 
 
 def test_it_survives_storage(samples: PairedSamples, prior: Prior, order: Indices, tmp_path: Path) -> None:
-    model = PairedAdaptation().fit(samples, SOURCE, TARGET, order[:6], prior=prior)
+    model = fit_paired(samples, SOURCE, TARGET, order[:6], prior=prior)
     model.save(tmp_path / "model")
     again = PairedModel.load(tmp_path / "model")
     assert again.predict(samples, order) == pytest.approx(model.predict(samples, order), abs=1e-5)
@@ -90,21 +100,21 @@ def test_two_machines_without_a_benchmark_need_no_prior(samples: PairedSamples, 
         log_seconds=samples.log_seconds[2:4],
         is_benchmark=np.zeros(len(samples.apps), bool),
     )
-    model = PairedAdaptation().fit(pair, 0, 1, order[:8])
+    model = fit_paired(pair, 0, 1, order[:8])
     assert model.prior is None
     off = model.predict(pair, order[8:]) - pair.log_seconds[1, order[8:]]
     unchanged = pair.log_seconds[0, order[8:]] - pair.log_seconds[1, order[8:]]
     assert np.abs(off).mean() < 0.3 * np.abs(unchanged).mean()
     with pytest.raises(BadInputError, match="benchmark rows"):
-        attention_prior(pair, 1, seed=0)
+        fit_prior(pair, 1, seed=0)
 
 
 def test_a_shot_must_have_run_on_both(samples: PairedSamples, prior: Prior, order: Indices) -> None:
     hidden = samples.hide_machine(TARGET)
     with pytest.raises(BadInputError, match="must have run on a and d"):
-        PairedAdaptation().fit(hidden, SOURCE, TARGET, order[:2], prior=prior)
+        fit_paired(hidden, SOURCE, TARGET, order[:2], prior=prior)
     with pytest.raises(BadInputError, match="source and target"):
-        PairedAdaptation().fit(samples, TARGET, TARGET, order[:2], prior=prior)
+        fit_paired(samples, TARGET, TARGET, order[:2], prior=prior)
 
 
 def runs(count: int, seed: int) -> RunInputs:

@@ -2,19 +2,18 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from perf_assets.features.fleet.node_scaling import scaling_runs
+from perf_assets.features.fleet.samples import scaling_runs
 from perf_assets.models.target import model as adapted
-from perf_assets.models.target.held_out import held_out_predictions
+from perf_assets.models.target.model import held_out_predictions
 from perf_assets.models.target.prior import refitted_priors
 from tests.models.fleets import fleet
 
 
-def test_shots_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapted, "_MOST_SHOTS", 8)
+def test_shots_are_left_out() -> None:
+    few = adapted.TargetSettings(most_shots=8)
     samples = fleet()
-    found = adapted.adapt(samples, "d", refitted_priors(samples, 0, adapted.PRIOR_COMPONENTS), 0, lambda _: None)
+    found = adapted.adapt(samples, "d", refitted_priors(samples, 0, adapted.PRIOR_COMPONENTS), 0, lambda _: None, few)
     (view,) = found.views.values()
     rows = held_out_predictions(found)
     assert len(view.model.shots) == 8

@@ -12,7 +12,7 @@ from perf_assets.models.common.questions import Questions, with_questions
 from perf_assets.models.target.correction import fit_correction
 from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget
-from perf_assets.models.target.prior import Prior, PriorParts, attention_prior, reference_machine
+from perf_assets.models.target.prior import Prior, PriorParts, fit_prior, reference_machine
 from perf_assets.models.target.view import AdaptedView, adapt_view
 
 TARGET = "birch"
@@ -33,7 +33,7 @@ def samples(fleet: PairedSamples) -> PairedSamples:
 @pytest.fixture(scope="module")
 def prior(samples: PairedSamples) -> Prior:
     """With weight on all its components, whatever the cross-validation says."""
-    found = attention_prior(samples, samples.machines.index(TARGET), 0, parts := PriorParts(0), PRIOR_COMPONENTS)
+    found = fit_prior(samples, samples.machines.index(TARGET), 0, parts := PriorParts(0), PRIOR_COMPONENTS)
     hidden = samples.hide_machine(samples.machines.index(TARGET))
     return replace(
         found,
@@ -81,7 +81,7 @@ def test_quick_answers_are_those_of_the_model(
     view = replace(chosen, model=fit_correction(samples, source, target, order[:count], priors), shots_only=None)
     AdaptedTarget(TARGET, samples, {TARGET: view}).save(tmp_path)
     asked = questions(samples, order)
-    mean, lower, upper = AdaptedTarget.load(tmp_path).predict(asked)
+    mean, lower, upper = AdaptedTarget.load(tmp_path).predict(asked).bounds
     expected, width = slowly(view, samples, asked)
     assert mean == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert upper - mean == pytest.approx(width, rel=1e-6, abs=1e-9)
@@ -107,7 +107,7 @@ def test_shots_that_pairing_cannot_explain_are_left_to_a_model_of_the_shots(
     AdaptedTarget(TARGET, odd, {TARGET: view}).save(tmp_path)
     rows = np.setdiff1d(shuffled_runs(odd, source, target, 0), order)
     asked = questions(odd, rows)
-    mean, _, upper = AdaptedTarget.load(tmp_path).predict(asked)
+    mean, _, upper = AdaptedTarget.load(tmp_path).predict(asked).bounds
     expected, width = slowly(view, odd, asked)
     assert mean == pytest.approx(expected, rel=1e-6)
     assert upper - mean == pytest.approx(width, rel=1e-6)

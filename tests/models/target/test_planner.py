@@ -7,7 +7,6 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Indices, PairedSamples
-from perf_assets.models.target import planner
 from perf_assets.models.target.causes import describe, restore, without_profile
 from perf_assets.models.target.correction import PairedModel, fit_correction
 from perf_assets.models.target.planner import node_hours, plan
@@ -77,12 +76,9 @@ def test_what_cannot_be_planned_is_refused(samples: PairedSamples, candidates: I
         plan(model, elsewhere, candidates, budget=1, population=candidates)
 
 
-def test_of_many_candidates_some_are_looked_at(
-    samples: PairedSamples, candidates: Indices, model: PairedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_candidates_some_are_looked_at(samples: PairedSamples, candidates: Indices, model: PairedModel) -> None:
     prices = np.arange(1.0, len(candidates) + 1)
     price_of = dict(zip(candidates.tolist(), prices.tolist(), strict=True))
-    monkeypatch.setattr(planner, "_MOST", 5)
-    found = plan(model, samples, candidates, budget=len(candidates), cost=prices)
+    found = plan(model, samples, candidates, budget=len(candidates), cost=prices, most=5)
     assert len(found) == 5
     assert [run.node_hours for run in found] == [price_of[run.row] for run in found]

@@ -16,8 +16,8 @@ from perf_assets.models.target.causes import (
     fit_processes,
     restore,
 )
-from perf_assets.models.target.correction import PairedAdaptation, fit_candidates, fit_correction
-from perf_assets.models.target.prior import attention_prior, expectation_unchanged
+from perf_assets.models.target.correction import fit_candidates, fit_correction, fit_paired
+from perf_assets.models.target.prior import expectation_unchanged, fit_prior
 from perf_assets.models.target.trials import (
     Trial,
     blend_weights,
@@ -84,7 +84,7 @@ def test_runs_of_the_target_teach_nothing(samples: PairedSamples) -> None:
     times = samples.log_seconds.copy()
     times[TARGET, ~samples.is_benchmark] += 3.0
     other = replace(samples, log_seconds=times)
-    first, second = (attention_prior(data, TARGET, 0, None, FAST) for data in (samples, other))
+    first, second = (fit_prior(data, TARGET, 0, None, FAST) for data in (samples, other))
     assert first.weights == second.weights
     assert first.half_widths == second.half_widths
     for name, values in first.expected.arrays().items():
@@ -169,7 +169,7 @@ def test_a_run_that_nobody_else_did_is_less_certain() -> None:
 @pytest.mark.parametrize("count", [5, 10, 20])
 def test_useless_priors_cost_little(samples: PairedSamples, count: int) -> None:
     """Over seeds, with a prior that is off by a factor of 8, the mean error is within 5% of that without a prior."""
-    good = attention_prior(samples, TARGET, 0, None, FAST, SOURCE)
+    good = fit_prior(samples, TARGET, 0, None, FAST, SOURCE)
 
     class Off:
         def predict(self, data: PairedSamples, examples: Examples) -> Floats:
@@ -193,7 +193,7 @@ def test_useless_priors_cost_little(samples: PairedSamples, count: int) -> None:
 
 def test_no_candidate_is_exempt(samples: PairedSamples) -> None:
     """Where nothing changes, "unchanged" has a share; where all is twice as slow, it loses it to corrections."""
-    prior = attention_prior(samples, TARGET, 0, None, FAST, SOURCE)
+    prior = fit_prior(samples, TARGET, 0, None, FAST, SOURCE)
     order = np.random.default_rng(0).permutation(np.flatnonzero(~samples.is_benchmark))[:15]
     noise = 0.05 * np.random.default_rng(1).standard_normal(len(samples.apps))
 
@@ -201,7 +201,9 @@ def test_no_candidate_is_exempt(samples: PairedSamples) -> None:
         times = samples.log_seconds.copy()
         times[TARGET] = np.where(samples.is_benchmark, times[TARGET], times[SOURCE] + np.log(factor) + noise)
         data = replace(samples, log_seconds=times)
-        return fit_candidates(data, SOURCE, TARGET, order, [prior, None]).candidate_shares
+        model = fit_candidates(data, SOURCE, TARGET, order, [prior, None])
+        names = np.array(model.candidates)
+        return {name: float(model.shares[names == name].sum()) for name in model.candidates}
 
     assert set(shares(1.0)) == {
         *("source_unchanged", "constant_ratio", "without_prior"),
@@ -231,6 +233,6 @@ def test_two_machines_without_benchmark_have_candidates_too(samples: PairedSampl
     assert view.chosen == "source_unchanged"
     assert not view.uses_prior
     assert view.distribution(pair, rows)[0] == pytest.approx(pair.log_seconds[0])
-    model = PairedAdaptation().fit(pair, 0, 1, rows[::3])
+    model = fit_paired(pair, 0, 1, rows[::3])
     off = model.predict(pair, rows) - pair.log_seconds[1]
     assert np.abs(off).mean() < np.abs(pair.log_seconds[0] - pair.log_seconds[1]).mean()

@@ -9,7 +9,7 @@ from perf_assets.features.standardise import signed_log
 from perf_assets.models.transfer.alignment import Alignment
 from perf_assets.models.transfer.alignment_starts import SourceRows, by_transport, matched
 from perf_assets.models.transfer.source_net import SourceNet
-from perf_assets.models.transfer.sources import Source, group_sources
+from perf_assets.models.transfer.task import Source, group_sources
 from tests.models.transfers import QUICK, table
 
 

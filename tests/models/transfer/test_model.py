@@ -10,7 +10,7 @@ import yaml
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
-from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.features.tables.unpaired import TransferTable, encoded_rows, transfer_table
 from perf_assets.models.transfer.alignment_table import alignment_tables, catalogue_proposal
 from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, supervised, target_baselines
@@ -152,7 +152,7 @@ def test_words_are_features() -> None:
     assert squared_error(product.predict_rows(rest), target.target[rest]) < 0.02
     assert product.model is not None
     asked = pd.DataFrame({"nesting": ["DZG", "never seen"], "size": [3, 3]})
-    found = product.model.predict_frame(asked)
+    found = product.model.predict(encoded_rows(asked, product.model.counter_names, product.model.level_columns))
     assert found[0] == pytest.approx(3.0 + 1.5 + 0.3, abs=0.2)
     assert np.isfinite(found).all()
 

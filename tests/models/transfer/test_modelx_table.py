@@ -8,14 +8,14 @@ import pytest
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import transfer_table
-from perf_assets.models.transfer.evaluation import Evaluation
+from perf_assets.models.transfer.evaluation import TransferEvaluation
 from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, modelx_row, modelx_rows, modelx_table
 from tests.models.transfers import QUICK, machine, table
 
 
-def evaluation(**errors: list[float]) -> Evaluation:
+def evaluation(**errors: list[float]) -> TransferEvaluation:
     """Two seeds of squared log errors by method; MAPE is a tenth of them."""
-    return Evaluation(
+    return TransferEvaluation(
         shots=10,
         scores={name: {"log_mse": found, "mape": [one / 10 for one in found]} for name, found in errors.items()},
         absent={},

@@ -2,25 +2,15 @@
 
 import pytest
 
-from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
+from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.tables.paired import Roles
 from perf_assets.features.vectors import VectorSamples, vector_table
-from perf_assets.models.vectors import growth as vector_growth
-from perf_assets.models.vectors import methods as vector_methods
 from tests.models.fleets import tables
 
 ROLES = Roles(("app", "size"), "app", "seconds", ())
-SMALL = VaeDnnSettings(
-    latent=8,
-    vae_hidden=32,
-    dnn_hidden=64,
-    calibration_epochs=3,
-    ramp_epochs=6,
-    joint_epochs=25,
-    most_dnn_epochs=25,
-    patience=20,
-)
-SETTINGS = VectorSettings(components=["vae_dnn", "random_forest"], net=SMALL)
+SETTLED = {"vae_hidden": 32, "dnn_hidden": 64, "calibration_epochs": 3, "ramp_epochs": 6, "patience": 20}
+SMALL = VectorSettings.quick().net.model_copy(update={**SETTLED, "joint_epochs": 25, "most_dnn_epochs": 25})
+SETTINGS = VectorSettings.quick().model_copy(update={"net": SMALL})
 
 
 @pytest.fixture(scope="module")
@@ -33,5 +23,3 @@ def samples() -> VectorSamples:
 @pytest.fixture(autouse=True)
 def _small_and_single(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    monkeypatch.setattr(vector_methods, "_TREES", 20)
-    monkeypatch.setattr(vector_growth, "_TREES", 20)

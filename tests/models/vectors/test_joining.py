@@ -10,8 +10,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.growth import grow
 from perf_assets.models.vectors.head import Head
-from perf_assets.models.vectors.join import join
-from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
+from perf_assets.models.vectors.model import Runs, VectorModel, join, train_vector
 from tests.models.vectors.conftest import SETTINGS, SMALL
 
 
@@ -43,7 +42,7 @@ def test_the_place_of_a_new_machine_is_as_sure_as_its_neighbours_are_far() -> No
 
 
 def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
-    rows = grow(samples, 1, SMALL)
+    rows = grow(samples, 1, SMALL, trees=20)
     assert set(rows["machine"]) == set(samples.machines)
     medians = rows.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median")
     assert set(medians.columns) == {5, 10, 20}
@@ -70,17 +69,17 @@ def test_a_machine_joins_a_trained_model(samples: VectorSamples, tmp_path: Path)
             0, [samples.paired.configurations.index(samples.configurations[r]) for r in tested.row]
         ],
     )
-    answers = VectorModel.load(tmp_path).answer(asked, "a")
-    true = np.exp(tested.targets[:, new] - tested.targets[:, 0])
-    assert np.median(np.abs(answers.relative_time[:, -1] / true - 1)) < 0.25
+    answers = VectorModel.load(tmp_path).predict(asked, "a")
+    true = tested.targets[:, new] - tested.targets[:, 0]
+    assert np.median(np.abs(np.expm1(answers.log_time[:, -1] - true))) < 0.25
     inside = (answers.lower[:, -1] <= true) & (true <= answers.upper[:, -1])
     assert inside.mean() > 0.7
     assert answers.places.shape == (len(tested), 5)
     assert ((answers.probability >= 0) & (answers.probability <= 1)).all()
-    of_new = joined.answer(asked, "c")
-    assert of_new.relative_time[:, -1] == pytest.approx(1.0)
-    assert of_new.upper[:, -1] == pytest.approx(1.0)
-    assert (of_new.upper[:, 0] > of_new.relative_time[:, 0]).all()
+    of_new = joined.predict(asked, "c")
+    assert of_new.log_time[:, -1] == pytest.approx(0.0)
+    assert of_new.upper[:, -1] == pytest.approx(0.0)
+    assert (of_new.upper[:, 0] > of_new.log_time[:, 0]).all()
 
 
 def test_who_cannot_join(samples: VectorSamples) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import VectorSamples
-from perf_assets.models.vectors.blend import HeldOut, VectorBlend
+from perf_assets.models.vectors.blend import HeldOutVectors, VectorBlend
 from perf_assets.models.vectors.model import VectorModel
 from perf_assets.models.vectors.promotion import compare
 
@@ -19,7 +19,7 @@ def model(samples: VectorSamples, error: float, names: list[str], machines: tupl
     random = np.random.default_rng(0)
     true: Floats = random.normal(size=(len(names), len(machines)))
     wrong = true + error * random.normal(size=true.shape)
-    blend = VectorBlend({}, {}, {}, HeldOut(wrong, wrong, true, tuple(names)), frozenset())
+    blend = VectorBlend({}, {}, {}, HeldOutVectors(wrong, wrong, true, tuple(names)), frozenset())
     blends = {"configuration": blend, "application": blend}
     return VectorModel(machines, (), (), "max", blends, samples.paired)
 

@@ -22,8 +22,7 @@ from perf_assets.models.vectors.evaluation import evaluate_vectors, majority_ord
 from perf_assets.models.vectors.methods import Majority, fit_method, load_method, save_method
 from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
 from perf_assets.models.vectors.scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
-from perf_assets.models.vectors.sigma_vae import SigmaVae, soft_clip
-from perf_assets.models.vectors.vae_dnn import VaeDnn
+from perf_assets.models.vectors.vae_dnn import SigmaVae, VaeDnn, soft_clip
 from tests.models.vectors.conftest import SETTINGS, SMALL
 
 
@@ -180,17 +179,18 @@ def test_the_model_answers_with_intervals_and_a_ranking(samples: VectorSamples, 
     apps = known.apps[known.row].tolist()
     sources = np.array(samples.machines)[known.source].tolist()
     runs = Runs(sources, apps, np.ones(len(known), bool), known.features, counters)
-    found = model.answer(runs)
-    assert found.relative_time.max(axis=1) == pytest.approx(1.0)
-    assert ((found.lower <= found.relative_time) & (found.relative_time <= found.upper)).all()
-    true = relative(known.targets, "max", samples.machines)
+    found = model.predict(runs)
+    assert found.log_time.max(axis=1) == pytest.approx(0.0)
+    assert ((found.lower <= found.log_time) & (found.log_time <= found.upper)).all()
+    true = np.log(relative(known.targets, "max", samples.machines))
     inside = (found.lower <= true) & (true <= found.upper)
     assert inside[np.isfinite(true)].mean() > 0.8
     assert np.sort(found.places, axis=1)[0].tolist() == [0, 1, 2, 3, 4]
-    new = model.answer(replace(runs, apps=["never seen"] * len(known)), "c")
-    assert not new.is_known_app.any()
-    assert new.relative_time[:, 2] == pytest.approx(1.0)
-    assert (new.upper / new.lower).mean() > (found.upper / found.lower).mean()
+    assert set(found.reasons) == {""}
+    new = model.predict(replace(runs, apps=["never seen"] * len(known)), "c")
+    assert all(reason.startswith("the application is new") for reason in new.reasons)
+    assert new.log_time[:, 2] == pytest.approx(0.0)
+    assert np.exp(new.upper - new.lower).mean() > np.exp(found.upper - found.lower).mean()
 
 
 class _Says:
@@ -208,7 +208,7 @@ class _Says:
 
 def test_programs_on_hosts_that_none_ran_on_are_left_to_models_of_pairs(samples: VectorSamples) -> None:
     nets, pairs = _Says([2.0, 1.0, 0.0, -1.0, -2.0]), _Says([-2.0, -1.0, 0.0, 1.0, 2.0])
-    nothing = vector_blend.HeldOut(*(np.zeros((1, 5)) for _ in range(3)))
+    nothing = vector_blend.HeldOutVectors(*(np.zeros((1, 5)) for _ in range(3)))
     seen = vector_blend.seen_by(samples)
     assert seen == set(samples.machines)
     for known, expected in ((seen, nets), (seen - {"c"}, pairs)):

@@ -1,0 +1,92 @@
+"""Docstrings that stand alone, settings that no test patches, and class names that are used once."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = PROJECT / "perf_assets"
+BAD_START = re.compile(
+    r"(Of |That |Those |The same\b|The arrays\.|A saved one|Saved ones?\b|Some of them|All of them|To be |From what |"
+    r"By (alias|machine|name|view)\b|As (it|they|people|a person)\b)"
+)
+"""Answers to a question that only the neighbour asks: a docstring begins with a noun or a verb."""
+LEFT_TO_DO = {"defs", "workflows", "storage", "demo", "cli"}
+"""Packages whose words have not been gone over yet; this set only shrinks."""
+PATCHED_STILL = {
+    ("tests/defs/test_code_versions.py", "_ROOT"),
+    ("tests/defs/test_landing_sensor.py", "_BUNDLES_PER_TICK"),
+    ("tests/defs/test_landing_sensor.py", "_RUNS_PER_TICK"),
+    ("tests/storage/test_ingest.py", "RAW_TABLES"),
+    ("tests/storage/test_ingest.py", "TABLES"),
+}
+"""Constants that tests still patch; this set only shrinks."""
+TWICE_STILL = {"Files", "Observation", "Place", "Problem", "_Cursor", "_Strict"}
+"""Names of classes that stand for two things; this set only shrinks."""
+
+
+def docstrings(file: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of all docstrings, those of attributes and constants too."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for line in node.body:
+                match line:
+                    case ast.Expr(value=ast.Constant(value=str() as text)):
+                        yield line.lineno, text
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    bad = [
+        f"{file.relative_to(PROJECT)}:{line}: {text.splitlines()[0]}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if file.relative_to(PACKAGE).parts[0] not in LEFT_TO_DO
+        for line, text in docstrings(file)
+        if BAD_START.match(text)
+    ]
+    assert not bad, "\n".join(bad)
+
+
+def patched_constants(file: Path) -> Iterator[str]:
+    """Constants of the package, and defaults of functions, that a test replaces."""
+    tree = ast.parse(file.read_text())
+    ours = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("perf_assets")
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="setattr"), args=[ast.Constant(value=str() as dotted), *_]):
+                name = dotted.rpartition(".")[2] if dotted.startswith("perf_assets.") else ""
+            case ast.Call(func=ast.Attribute(attr="setattr"), args=[ast.Name(id=owner), ast.Constant(value=name), *_]):
+                name = name if owner in ours else ""
+            case ast.Attribute(attr="__defaults__" | "__kwdefaults__" as name):
+                pass
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=owner), attr=name)]) if owner in ours:
+                pass
+            case _:
+                continue
+        if name.lstrip("_").isupper() or name.endswith(("defaults__", "Settings")):
+            yield name
+
+
+def test_no_test_patches_a_setting() -> None:
+    found = {
+        (str(file.relative_to(PROJECT)), name)
+        for file in (PROJECT / "tests").rglob("*.py")
+        for name in patched_constants(file)
+    }
+    assert found <= PATCHED_STILL, f"settings are arguments, or fields of a model of settings: {found - PATCHED_STILL}"
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    modules = defaultdict(set)
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].add(str(file.relative_to(PACKAGE)))
+    twice = {name: sorted(files) for name, files in modules.items() if len(files) > 1}
+    assert set(twice) <= TWICE_STILL, {name: files for name, files in twice.items() if name not in TWICE_STILL}
