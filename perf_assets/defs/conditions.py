@@ -12,6 +12,11 @@ _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
 FOLLOWS = (_UPDATED.since_last_handled() & _IDLE).with_label("follows what it is made of")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
+FOLLOWS_MODEL = (
+    _UPDATED.ignore(dg.AssetSelection.assets("core_runs__counters_wide")).since_last_handled() & _IDLE
+).with_label("follows the model that it judges")
+"""The rows that models are compared on do not ask for a verdict: a model made of them does."""
+
 FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _IDLE & ~dg.AutomationCondition.missing()).with_label(
     "follows what it is made of, once somebody has asked for it"
 )

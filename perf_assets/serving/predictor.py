@@ -86,7 +86,7 @@ class Predictor:
     def _described(self, machine: str) -> KnownMachine:
         record = MachineRecord(self.lake.record, machine)
         champion = self.models.target(machine)
-        advice = next_step(self.lake, machine) if champion is None else "predictions are ready"
+        advice = self._advice(machine) if champion is None else "predictions are ready"
         if champion is not None and champion.shots < FEW_SHOTS:
             advice = f"predictions are ready; 'perf-assets plan {machine}' names the runs that would improve them most"
         return KnownMachine(
@@ -100,6 +100,13 @@ class Predictor:
             None if champion is None else champion.severity,
             advice,
         )
+
+    def _advice(self, machine: str) -> str:
+        """What to do about a machine that has no champion which starts from runs on another machine."""
+        name = self.models.asked_with_tables(machine)
+        if name is None:
+            return next_step(self.lake, machine)
+        return f"ask {name} with a table of counters measured on {machine}: 'perf-assets predict --model {name} TABLE'"
 
     def _check_machines(self, runs: Sequence[Run], target: str) -> None:
         """Refuse machines of which nothing is known."""
@@ -120,6 +127,8 @@ class Predictor:
         first = runs[0].machine
         if champion is not None:
             why = f"the model of {target} starts from runs on {champion.reference} (give one), not on {first}"
+        elif self.models.asked_with_tables(target):
+            why = f"the runs of {target} pair with those of no other machine ({self._advice(target)})"
         else:
             why = f"{target} has no champion yet ({next_step(self.lake, target)})"
         if model is None:

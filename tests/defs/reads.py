@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.resources import LakeResource
 from perf_assets.registry import amm, source, target, transfer, vector, versions
 from perf_assets.storage import warehouse
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows import judge
+from perf_assets.workflows.fleet import Fleet
 
 MODELS = {
     "perf-amm": "model_amm__encoder",
@@ -33,6 +33,35 @@ READ_OTHERWISE = {
     ("out_report__fleet", "eval_vector__verdicts"),  # of a fleet that has a vector model
 }
 """Edges that carry something, but no file that is read here."""
+
+
+COVERED = {
+    "trained_once": {
+        "model_amm__encoder",
+        "model_source__without_amm",
+        "model_source__with_amm",
+        "model_source__behaves_like",
+        "model_source__feature_masks",
+        "model_source__inputs",
+        "out_amm__machines",
+    },
+    "training": {
+        "raw_landing__bundles",
+        "raw_rajaperf__timings",
+        "raw_profiles__runs",
+        "raw_profiles__counters",
+        "core_runs__features",
+        "model_amm__machines",
+        "model_target__adapted",
+        "eval_target__verdicts",
+        "eval_transfer__scores",
+        "out_report__machine",
+        "out_amm__machines",
+        "out_report__fleet",
+    },
+    "unpaired": {"model_target__adapted", "eval_target__verdicts", "eval_transfer__scores", "out_report__machine"},
+}
+"""Assets whose steps the tests of each part run with their reads noted; every asset is in one of them."""
 
 
 class Reads:
@@ -116,8 +145,8 @@ def recorded_reads() -> Iterator[Reads]:
         patch.setattr(pq, "read_table", read_table)
         # Numbers of rows, and what a value was made from, are shown beside it: nothing is made of them.
         patch.setattr(warehouse, "row_counts", reads.unnoted(warehouse.row_counts))
-        for name in ("provenance", "is_simulated"):
-            patch.setattr(LakeResource, name, reads.unnoted(getattr(LakeResource, name)))
+        for name in ("provenance", "is_simulated", "has_rajaperf"):
+            patch.setattr(Fleet, name, reads.unnoted(getattr(Fleet, name)))
         folder = versions.fitted_folder
 
         def fitted_folder(name: str, version: int) -> Path:
@@ -138,3 +167,11 @@ def _noting(opened: Callable[..., Any], note: Callable[[str], None]) -> Callable
             yield _Connection(connection, note)
 
     return open_noted
+
+
+def check_edges(reads: Reads, part: str) -> None:
+    """Steps of a part of the graph were made, and read their parents and nothing else."""
+    problems = reads.problems()
+    assert not problems, "\n".join(problems)
+    lacking = COVERED[part] - set().union(*reads.by_step)
+    assert not lacking, f"not made: {', '.join(sorted(lacking))}"

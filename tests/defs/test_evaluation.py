@@ -38,7 +38,7 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
 
     resource = LakeResource(root=str(lake.root))
     resource.warehouse().rebuild()
-    assets = [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report]
+    assets = [evaluation.eval_xamm__scores, evaluation.eval_xamm__embeddings, evaluation.eval_xamm__report]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("perf_assets.features.fleet.samples.fleet_samples", lambda tables: SimpleNamespace(digest="d"))
         patch.setattr("perf_assets.models.source.experiments.run_experiments", given_scores)
@@ -57,7 +57,7 @@ def metadata_of(done: dg.ExecuteInProcessResult, asset: str) -> dict[str, object
 
 def test_scores_are_stored_and_shown(results: dg.ExecuteInProcessResult, lake: Lake) -> None:
     warehouse = LakeResource(root=str(lake.root)).warehouse()
-    metadata = metadata_of(results, "run_xamm_experiments")
+    metadata = metadata_of(results, "eval_xamm__scores")
     assert metadata["dagster/row_count"] == len(scores())
     assert "raw counters (`raw_xgboost`)" in str(metadata["mape machine_descriptions lomo"])
     stored = warehouse.frame("SELECT * FROM eval_xamm__scores")
@@ -68,7 +68,7 @@ def test_scores_are_stored_and_shown(results: dg.ExecuteInProcessResult, lake: L
 
 
 def test_the_page_is_written_and_linked(results: dg.ExecuteInProcessResult, lake: Lake) -> None:
-    metadata = metadata_of(results, "write_xamm_report")
+    metadata = metadata_of(results, "eval_xamm__report")
     assert metadata["page"] == str(lake.reports / "xamm.html")
     assert metadata["open"] == (lake.reports / "xamm.html").as_uri()
     assert metadata["data"] == "measured machines"

@@ -66,10 +66,10 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         instance.add_dynamic_partitions("machines", [TARGET])
         with recorded_reads() as reads:
             run(instance, lake, "ingest_machine", (TARGET,))
-            scored = {"score_machine": {"config": {"seeds": 1, "shots": [0, 5]}}}
-            run(instance, lake, "adapt_machine_job", (TARGET,), scored)
-            run(instance, lake, "draw_machines_job")
-            run(instance, lake, "write_fleet_page_job")
+            scored = {"eval_transfer__scores": {"config": {"seeds": 1, "shots": [0, 5]}}}
+            run(instance, lake, "adapt_machine", (TARGET,), scored)
+            run(instance, lake, "report_amms")
+            run(instance, lake, "report_fleet")
         yield Site(lake, instance, reads)
 
 
@@ -172,12 +172,12 @@ def test_the_target_model_answers_with_an_interval(made: Site) -> None:
 
 def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> None:
     lake, instance = site.lake, site.instance
-    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1}}}
-    run(instance, lake, "score_all_pairs_job", steps=steps)
+    steps: dict[str, object] = {"eval_transfer__matrix": {"config": {"seeds": 1}}}
+    run(instance, lake, "evaluate_pairs", steps=steps)
     first = metadata(instance, TRANSFER_MATRIX.name)
     assert first["pairs_kept_from_before_count"] == 0
     assert first["pairs_count"] == stored(lake, TRANSFER_MATRIX, "")[["source", "target"]].drop_duplicates().shape[0]
-    run(instance, lake, "score_all_pairs_job", steps=steps)
+    run(instance, lake, "evaluate_pairs", steps=steps)
     assert metadata(instance, TRANSFER_MATRIX.name)["pairs_kept_from_before_count"] == first["pairs_count"]
     the_fleet_has_its_page(lake, instance)
 
@@ -205,8 +205,8 @@ def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResu
     gc.collect()
     config = {
         "ops": {
-            "adapt_machine": {"config": {"only_if_changed": True}},
-            "score_machine": {"config": {"seeds": 1, "shots": [0, 5]}},
+            "model_target__adapted": {"config": {"only_if_changed": True}},
+            "eval_transfer__scores": {"config": {"seeds": 1, "shots": [0, 5]}},
         }
     }
     return job.execute_in_process(config, instance=instance, partition_key="dane", raise_on_error=False)

@@ -37,12 +37,12 @@ def command(chosen: tuple[str, ...], datasets: tuple[str, ...], seed: int, seeds
         return
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHAMPION, versions
-    from perf_assets.storage.results import stored
+    from perf_assets.storage.results import stored_or_none
 
     lake = Lake.default()
     machines = choose_machines(lake, chosen)
     adapt(machines, seed, seeds)
-    scores = stored(lake, TRANSFER_SCORES, "perf-assets adapt")
+    scores = stored_or_none(lake, TRANSFER_SCORES)
     registered = {m: versions(registered_name(m)).get(CHAMPION) for m in machines}
     if as_json:
         groups = scores[scores["machine"].isin(machines)].groupby(["machine", "target", "method", "shots"])
