@@ -17,9 +17,12 @@ FOLLOWS_MODEL = (
 ).with_label("follows the model that it judges")
 """The rows that models are compared on do not ask for a verdict: a model made of them does."""
 
-FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _IDLE & ~dg.AutomationCondition.missing()).with_label(
-    "follows what it is made of, once somebody has asked for it"
-)
+FOLLOWS_ONCE_MADE = (
+    _UPDATED.ignore(dg.AssetSelection.assets("model_target__adapted")).since_last_handled()
+    & _IDLE
+    & ~dg.AutomationCondition.missing()
+).with_label("follows champions and runs, once somebody has asked for it")
+"""A model that was registered is no champion yet: the verdict on it is what counts."""
 
 FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _IDLE & _CHECKED).with_label(
     "follows what it is made of, once the blocking checks of that have passed"

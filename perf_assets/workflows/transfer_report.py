@@ -63,6 +63,13 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
     return whole[DATASET_SCORES.column_names()]
 
 
+def score_dataset(fleet: Fleet, name: str, seeds: int, say: Say = lambda line: None) -> pd.DataFrame:
+    """Score a dataset over the number of its rows, and store the scores."""
+    rows = learning_curve(transfer_inputs(fleet.lake, name), seeds, say)
+    store(fleet.lake, fleet.warehouse, DATASET_SCORES, rows, name)
+    return rows
+
+
 def write_dataset_page(lake: Lake, name: str) -> Path:
     """Write the page of a dataset that has a model; its path."""
     facts = dataset_facts(lake, transfer_inputs(lake, name))

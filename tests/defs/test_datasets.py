@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS
+from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, MODELX_TABLE
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.partitions import datasets
@@ -21,7 +21,8 @@ from perf_assets.defs.transfers.assets import ADAPTED, CAN_BE_ADAPTED
 from perf_assets.defs.transfers.automation import dataset_sensor, weekly_datasets
 from perf_assets.registry.versions import CHAMPION, load, versions
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import rows_of
+from perf_assets.storage.results import rows_of, stored
+from tests.defs.reads import check_edges, recorded_reads
 from tests.workflows.little_datasets import ingest, land_table, land_three, runs
 
 
@@ -82,11 +83,14 @@ def test_landed_tables_become_champions_by_themselves(platform: Platform, tmp_pa
     ingest(platform.lake)
     asked = platform.tick()
     assert asked == [("assemble_dataset", name) for name in ("new", "old", "spmv")]
-    for job, name in asked:
-        platform.run(job, name)
-    assert platform.tick() == [("adapt_dataset", name) for name in ("new", "old", "spmv")]
-    assert platform.tick() == []
-    result = platform.run("adapt_dataset", "new")
+    with recorded_reads() as reads:
+        for job, name in asked:
+            platform.run(job, name)
+        assert platform.tick() == [("adapt_dataset", name) for name in ("new", "old", "spmv")]
+        assert platform.tick() == []
+        result = platform.run("adapt_dataset", "new")
+        modelx_table_is_made(platform)
+    check_edges(reads, "datasets")
     assert checks_of(result) == {CAN_BE_ADAPTED: True, "not_worse": True, "champion_holds": True}
     assert versions("perf-transfer-new") == {CHAMPION: 1}
     page = (platform.lake.reports / "dataset-new.html").read_text()
@@ -97,6 +101,20 @@ def test_landed_tables_become_champions_by_themselves(platform: Platform, tmp_pa
     assert {"product", "target_gp", "source_zero_shot"} <= set(scores["method"])
     shell_and_registry_agree(tmp_path)
     a_new_table_makes_a_new_version(platform)
+
+
+def modelx_table_is_made(platform: Platform) -> None:
+    config = {"ops": {"eval_modelx__table": {"config": {"seeds": 1, "shots": ["5"], "targets": ["new"]}}}}
+    result = platform.definitions.resolve_job_def("evaluate_modelx").execute_in_process(
+        instance=platform.instance, run_config=config
+    )
+    assert checks_of(result) == {assets.HAS_DATASETS: True}
+    (row,) = stored(platform.lake, MODELX_TABLE, "").to_dict("records")
+    assert (row["target"], row["sources"], row["shots"], row["seeds"]) == ("new", "old + spmv", 5, 1)
+    assert row["features"] == "partly shared"
+    for method in ("product", "zero_shot", "target_best", "oracle_100x"):
+        assert row[method] >= 0
+    assert "new" in (platform.lake.reports / "modelx.html").read_text()
 
 
 def shell_and_registry_agree(folder: Path) -> None:

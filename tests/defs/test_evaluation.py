@@ -15,6 +15,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources import evaluation
 from perf_assets.storage.checkpoints import Unfinished
 from perf_assets.storage.lake import Lake
+from tests.defs.reads import check_edges, recorded_reads
 from tests.reports.tables import embeddings, scores
 
 
@@ -43,7 +44,9 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
         patch.setattr("perf_assets.features.fleet.samples.fleet_samples", lambda tables: SimpleNamespace(digest="d"))
         patch.setattr("perf_assets.models.source.experiments.run_experiments", given_scores)
         patch.setattr("perf_assets.models.source.experiments.embedding_pictures", given_pictures)
-        done = dg.materialize(assets, resources={"lake": resource})
+        with recorded_reads() as reads:
+            done = dg.materialize(assets, resources={"lake": resource})
+        check_edges(reads, "experiments")
     assert done.success
     assert seeds == [3]
     assert not list((lake.root / "unfinished").glob("*"))

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import TRANSFER_SCORES
+from perf_assets.core.tables.runs import COUNTERS_WIDE
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.registry.lineage import chain
 from perf_assets.registry.versions import load, tags_of, versions
@@ -22,12 +23,11 @@ from perf_assets.storage.results import rows_of
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.target import TargetSettings, target_inputs
 from perf_assets.workflows.unpaired import UnpairedInputs
-from tests.defs.reads import Reads, check_edges, recorded_reads
+from tests.defs.reads import Reads, recorded_reads
 from tests.defs.test_training import run
-from tests.installation import Installation, bundles_of, land_bundles
-from tests.reports.site_checks import check_site
+from tests.installation import Installation
 from tests.trained_site import MACHINES, copy_of
-from tests.workflows.little_datasets import land_table, runs
+from tests.workflows.little_datasets import FACTORS, land_table, runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("unpaired")]
 ODD = "odd"
@@ -38,8 +38,10 @@ ALIEN = {"flops": "alien.work", "bytes": "alien.traffic", "seconds": "wall_secon
 
 def own_runs(rows: int, seed: int) -> pd.DataFrame:
     """Runs of an application that no other machine has."""
-    frame = runs(rows, seed, 9.0).drop(columns="solver").rename(columns=ALIEN)
-    return frame.assign(app="own", args=[f"--size {seed}{row}" for row in range(rows)], threads=1)
+    frame = runs(rows, seed, 9.0)
+    seconds = frame["seconds"] * frame["ranks"] ** 0.8 / frame["solver"].map(FACTORS)
+    named = {"app": "own", "args": [f"--size {seed}{row}" for row in range(rows)], "ranks": 1, "threads": 1}
+    return frame.drop(columns="solver").assign(seconds=seconds, **named).rename(columns=ALIEN)
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,13 @@ def test_what_needs_a_reference_machine_says_what_to_ask_instead(site: Site) -> 
     assert isinstance(planned.exception, BadInputError)
     assert "predicts from counters measured on odd itself" in str(planned.exception)
     (known,) = (machine for machine in Predictor(site.lake).machines() if machine.machine == ODD)
-    assert NAME in known.advice
+    assert NAME in known.next_step
 
 
 def test_its_page_shows_the_model_and_says_what_is_not_there(site: Site) -> None:
     page = (site.lake.reports / f"machine-{ODD}.html").read_text()
     assert f"{NAME} version 1" in page
     assert "none of its configurations ran on another machine" in page
-    assert f"machine-{ODD}.html" in check_site(site.lake.reports)
 
 
 def test_the_same_runs_are_kept_and_runs_that_pair_bring_the_source_model_back(site: Site) -> None:
@@ -134,9 +135,12 @@ def test_too_few_runs_and_no_benchmark_say_both_reasons(site: Site) -> None:
     land_table(site.lake, own_runs(3, 9), "tiny", "wall_seconds")
     site.instance.add_dynamic_partitions("machines", ["tiny"])
     run(site.instance, site.lake, "ingest_machine", ("tiny",))
-    with pytest.raises(BadInputError, match="nothing describes tiny: .*; nor can it be adapted .* has 3 timed runs"):
+    with pytest.raises(BadInputError, match=r"nothing describes tiny: .*; nor can it be adapted .* has 3 timed runs"):
         target_inputs(Fleet(site.lake), "tiny", "1", TargetSettings())
 
 
-def test_edges(site: Site) -> None:
-    check_edges(site.reads, "unpaired")
+def test_its_steps_read_the_counters_of_all_machines_and_nothing_that_is_no_parent(site: Site) -> None:
+    problems = site.reads.undeclared()
+    assert not problems, "\n".join(problems)
+    for asset in ("model_target__adapted", "eval_target__verdicts", "eval_transfer__scores"):
+        assert COUNTERS_WIDE in site.reads.by_step[frozenset({asset})]

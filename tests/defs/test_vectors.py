@@ -21,6 +21,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.workflows.vectors import state
+from tests.defs.reads import check_edges, recorded_reads
 from tests.defs.test_training import metadata, run
 from tests.docs.newbox import copy_lake
 from tests.installation import Installation, bundles_of
@@ -43,9 +44,12 @@ def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path:
         run(instance, lake, "train_vectors")
         assert instance.get_latest_materialization_event(dg.AssetKey(VECTOR)) is None, "nothing to follow yet"
         trained = {"model_vector__relative": {"config": {"retrain": True, **QUICK}}}
-        run(instance, lake, "train_vectors", steps=trained)
         scored = {"score_vectors": {"config": {"protocols": ["sample"], **QUICK}}}
-        run(instance, lake, "evaluate_vectors", steps=scored)
+        with recorded_reads() as reads:
+            run(instance, lake, "train_vectors", steps=trained)
+            run(instance, lake, "evaluate_vectors", steps=scored)
+            run(instance, lake, "report_fleet")
+        check_edges(reads, "vectors")
         shown = metadata(instance, VECTOR)
         assert shown["mlflow_uri"] == "models:/perf-relative-vector/1"
         assert shown["is_simulated"] == "true"

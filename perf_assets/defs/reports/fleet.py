@@ -5,6 +5,7 @@ from datetime import timedelta
 import dagster as dg
 
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
+from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import in_markdown
@@ -26,7 +27,16 @@ FLEET_PAGE = "out_report__fleet"
             "Page of the fleet, which leads to all other pages: machines with freshness, champions and their errors, "
             "severities, quarantine, and what to do next.",
             {"html"},
-            [BUNDLES.name, RUNS.name, TIMINGS.name, WITH_AMM, VERDICTS.name, PAGE, VECTOR_VERDICTS.name],
+            [
+                BUNDLES.name,
+                RUNS.name,
+                TIMINGS.name,
+                VECTOR_FEATURES_TABLE.name,
+                WITH_AMM,
+                VERDICTS.name,
+                PAGE,
+                VECTOR_VERDICTS.name,
+            ],
         ).replace_attributes(
             automation_condition=FOLLOWS, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
         )

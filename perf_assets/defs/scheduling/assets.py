@@ -14,6 +14,7 @@ from perf_assets.defs.conditions import FOLLOWS_ONCE_MADE
 from perf_assets.defs.failures import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import Metadata, asset_spec
+from perf_assets.defs.targets.assets import ADAPTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ class ScheduleConfig(dg.Config):
 
 @dg.multi_asset(
     specs=[
-        asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, VERDICTS.name]).replace_attributes(
+        asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, ADAPTED, VERDICTS.name]).replace_attributes(
             skippable=True, automation_condition=FOLLOWS_ONCE_MADE
         )
     ],

@@ -20,7 +20,7 @@ from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, mod
 from perf_assets.defs.targets.assets import NOT_MADE
 from perf_assets.defs.verdicts import verdict_result
 from perf_assets.storage.datasets import ROWS, assembled, store_dataset
-from perf_assets.storage.results import store, stored_at
+from perf_assets.storage.results import stored_at
 
 ADAPTED = "model_transfer__adapted"
 PAGE = "out_report__dataset"
@@ -154,7 +154,7 @@ def eval_dataset__verdicts(context: dg.AssetExecutionContext, lake: LakeResource
 @dg.multi_asset(
     specs=[
         asset_spec(DATASET_SCORES, {"parquet"}).replace_attributes(
-            deps=[dg.AssetDep(ROWS, partition_mapping=_ALL), dg.AssetDep(ADAPTED)]
+            skippable=True, deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)]
         )
     ],
     partitions_def=datasets,
@@ -163,20 +163,24 @@ def eval_dataset__verdicts(context: dg.AssetExecutionContext, lake: LakeResource
 @explained
 def eval_dataset__scores(
     context: dg.AssetExecutionContext, config: CurveConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of rows, beside baselines on the same test rows; none for a dataset with too few."""
-    from perf_assets.workflows.transfer import transfer_inputs
-    from perf_assets.workflows.transfer_report import learning_curve
+    from perf_assets.workflows.transfer_report import score_dataset
 
     name = context.partition_key
-    rows = learning_curve(transfer_inputs(lake.lake(), name), config.seeds, context.log.info)
-    path = store(lake.lake(), lake.warehouse(), DATASET_SCORES, rows, name)
+    try:
+        rows = score_dataset(lake.fleet(), name, config.seeds, context.log.info)
+    except UnreadableFileError:
+        raise
+    except BadInputError as error:
+        context.log.warning(f"no scores of the dataset {name}: {error}")
+        return
     table = rows.pivot_table(index="method", columns="shots", values="mape_ratio").reset_index()
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
             "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
-            "record": dg.MetadataValue.path(path),
+            "record": dg.MetadataValue.path(stored_at(lake.lake(), DATASET_SCORES, name)),
         }
     )
 
@@ -192,7 +196,7 @@ def eval_dataset__scores(
         ).replace_attributes(
             deps=[
                 dg.AssetDep(ROWS, partition_mapping=_ALL),
-                *map(dg.AssetDep, (DATASET_VERDICTS.name, DATASET_SCORES.name)),
+                *map(dg.AssetDep, (ADAPTED, DATASET_VERDICTS.name, DATASET_SCORES.name)),
             ],
         )
     ],
