@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.core.errors import BadInputError, BusyError, UnknownError
 from perf_assets.core.tables.landing import RUNS, SPECS, TIMINGS
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction
 from perf_assets.serving.champions import Models, next_step
@@ -140,11 +140,20 @@ class Predictor:
         return model, f"{why}: answered by the source models"
 
 
-@lru_cache(maxsize=1024)
 def _microarchitecture(lake: Lake, machine: str) -> str | None:
-    """As its data sheet says; None where there is none, or no warehouse."""
-    if not lake.warehouse.is_file():
-        return None
+    """As the machine's data sheet says that is ingested by now; None where there is none."""
+    ledger = MachineRecord(lake.record, machine).ledger_file()
+    return _read_microarchitecture(lake, machine, ledger.stat().st_mtime_ns) if ledger.is_file() else None
+
+
+@lru_cache(maxsize=1024)
+def _read_microarchitecture(lake: Lake, machine: str, ingested_at: int) -> str | None:
+    """Read once for each state of the machine's record, also where this host has made no warehouse yet."""
     query = f"SELECT microarchitecture FROM {SPECS.name} WHERE machine = ?"
-    rows = open_warehouse(lake, wait_seconds=5.0).frame(query, [machine])
+    try:
+        rows = open_warehouse(lake, wait_seconds=5.0).frame(query, [machine])
+    except BusyError:
+        raise
+    except BadInputError:
+        return None
     return None if rows.empty else str(rows["microarchitecture"].iloc[0])
