@@ -1,5 +1,6 @@
 """`perf-assets train` with two methods instead of all and a short training of the attention; notes what steps read."""
 
+import atexit
 import os
 import sys
 from functools import partial
@@ -17,7 +18,6 @@ if __name__ == "__main__":
     os.environ["PERF_ASSETS_THREADS"] = "1"  # the other core has other tests
     sys.argv = ["perf-assets", "train", *(word for name in methods for word in ("--method", name)), "--json"]
     with recorded_reads() as reads:
-        try:
-            main()
-        finally:
-            reads.save(Path(os.environ["PERF_ASSETS_LAKE"]).parent / READS)
+        # The command ends the process itself, after what is registered here.
+        atexit.register(reads.save, Path(os.environ["PERF_ASSETS_LAKE"]).parent / READS)
+        main()
