@@ -92,7 +92,7 @@ def fleet(folder: Path, machines: tuple[str, ...], scale: float) -> PairedSample
     failed = [outcome.failure for outcome in ingest_machines(machines, lambda machine: None) if outcome.failure]
     if failed:
         raise SystemExit(f"ingestion failed: {failed[0]}")
-    return fleet_samples(LakeResource().fleet_tables())
+    return fleet_samples(LakeResource().fleet().tables())
 
 
 def here(samples: PairedSamples, todo: list[Pair]) -> Measured:

@@ -66,22 +66,22 @@ _SEEDS = 2
 """Draws of shots behind a learning curve, as in the demo."""
 _LOOK_SECONDS = 0.2
 _STAGES = {
-    "read_bundles": "record",
+    "raw_landing__bundles": "record",
     "check_bundles": "record",
     "load_warehouse": "warehouse",
     "check_tables": "warehouse",
     "derive_features": "features",
     "check_features": "features",
-    "describe_machine": "AMMs",
-    "train_amm_encoder": "AMMs",
-    "draw_machines": "AMMs",
+    "model_amm__machines": "AMMs",
+    "model_amm__encoder": "AMMs",
+    "out_amm__machines": "AMMs",
     "train_source_models": "source models",
-    "make_model_inputs": "source models",
-    "adapt_machine": "adapt: models",
-    "judge_machine": "adapt: models",
-    "score_machine": "adapt: scores",
+    "model_source__inputs": "source models",
+    "model_target__adapted": "adapt: models",
+    "eval_target__verdicts": "adapt: models",
+    "eval_transfer__scores": "adapt: scores",
     "check_target": "adapt: pages",
-    "write_machine_page": "adapt: pages",
+    "out_report__machine": "adapt: pages",
 }
 """By step of Dagster; other steps keep their names."""
 

@@ -118,11 +118,11 @@ def _described(means: "np.ndarray[tuple[int], np.dtype[np.float64]]", once: Metr
 def _moldable(trace: Trace) -> float | None:
     """Lower mean turnaround of the moldable predictor against practice, at full load, on the fleet of the lake."""
     from perf_assets.defs.resources import LakeResource
-    from perf_assets.defs.scheduling.inputs import fleet_problems, most_scaling_machine
     from perf_assets.scheduling.experiment import FULL_LOAD, Experiment
     from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE
+    from perf_assets.workflows.scheduled_problems import fleet_problems, most_scaling_machine
 
-    lake = LakeResource()
+    lake = LakeResource().fleet()
     try:
         name = most_scaling_machine(lake)
         problems = fleet_problems(lake, [name])

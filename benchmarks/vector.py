@@ -74,7 +74,7 @@ def _fleet(seeds: int) -> Scores | None:
     from perf_assets.models.vectors.evaluation import evaluate_vectors
 
     try:
-        samples = LakeResource().vector_samples()
+        samples = LakeResource().fleet().vector_samples()
     except (BadInputError, OSError) as error:
         print(f"no fleet: {error}", file=sys.stderr)
         return None

@@ -17,11 +17,21 @@ _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
 FOLLOWS = (_UPDATED.since_last_handled() & _AFTER_LANDING).with_label("made again when an input changes")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
-FOLLOWS_DATASETS = (_UPDATED.since_last_handled() & _IDLE).with_label("made again when a model of the dataset changes")
+FOLLOWS_DATASETS = (
+    _UPDATED.ignore(dg.AssetSelection.assets("core_runs__counters_wide")).since_last_handled() & _IDLE
+).with_label("made again when the dataset has a new model")
+"""The rows that models are compared on do not ask for a verdict: a model made of them does."""
 
-FOLLOWS_ONCE_MADE = (_UPDATED.since_last_handled() & _AFTER_LANDING & ~dg.AutomationCondition.missing()).with_label(
-    "made again when an input changes, once somebody has asked for it"
-)
+FOLLOWS_MODEL = (
+    _UPDATED.ignore(dg.AssetSelection.assets("core_runs__counters_wide")).since_last_handled() & _AFTER_LANDING
+).with_label("made again when the machine has a new model")
+
+FOLLOWS_ONCE_MADE = (
+    _UPDATED.ignore(dg.AssetSelection.assets("model_target__adapted")).since_last_handled()
+    & _AFTER_LANDING
+    & ~dg.AutomationCondition.missing()
+).with_label("made again when champions or runs change, once somebody has asked for it")
+"""A model that was registered is no champion yet: the verdict on it is what counts."""
 
 FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _AFTER_LANDING & _CHECKED).with_label(
     "made again when an input changes and its blocking checks have passed"

@@ -17,7 +17,12 @@ from perf_assets.defs.targets import pairs as matrix
 from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.vectors import assets as vectors
 
-_ADAPTATION = (targets.adapt_machine, targets.judge_machine, targets.score_machine, targets.write_machine_page)
+_ADAPTATION = (
+    targets.model_target__adapted,
+    targets.eval_target__verdicts,
+    targets.eval_transfer__scores,
+    targets.out_report__machine,
+)
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)
 
 
@@ -36,10 +41,10 @@ def _job(
 
 
 _DATASET = (
-    transfers.adapt_dataset,
-    transfers.judge_dataset,
-    transfers.score_dataset,
-    transfers.write_dataset_page,
+    transfers.model_transfer__adapted,
+    transfers.eval_dataset__verdicts,
+    transfers.eval_dataset__scores,
+    transfers.out_report__dataset,
 )
 
 ingest_machine_job = _job(
@@ -53,33 +58,33 @@ refresh_machine_job = _job(
     "All that follows from what landed for a machine: tables, features, AMM, target model, verdict, scores, page",
 )
 train_encoder_job = _job(
-    "train_amm_encoder_job", [models.ENCODER], "Train the encoder of RAJAPerf results and describe all machines by it"
+    "train_encoder", [models.ENCODER], "Train the encoder of RAJAPerf results and describe all machines by it"
 )
-describe_machine_job = _job("describe_machine_job", [AMMS.name], "Describe a machine by the frozen encoders in use")
+describe_machine_job = _job("describe_machine", [AMMS.name], "Describe a machine by the frozen encoders in use")
 train_source_job = _job(
-    "train_source_job",
-    [models.train_source_models, models.make_model_inputs, models.draw_machines],
+    "train_sources",
+    [models.train_source_models, models.model_source__inputs, models.out_amm__machines],
     "Train and register the source models, make the inputs of downstream models, and draw the machines",
 )
 adapt_machine_job = _job(
-    "adapt_machine_job", _ADAPTATION, "Adapt, judge, score and register the target model of a machine, write its page"
+    "adapt_machine", _ADAPTATION, "Adapt, judge, score and register the target model of a machine, write its page"
 )
 score_all_pairs_job = _job(
-    "score_all_pairs_job", [matrix.score_all_pairs], "Score target models for all ordered pairs of machines"
+    "evaluate_pairs", [matrix.eval_transfer__matrix], "Score target models for all ordered pairs of machines"
 )
 train_vector_job = _job(
-    "train_vector_job",
-    [vectors.train_vector_model, vectors.judge_vector_model],
+    "train_vectors",
+    [vectors.model_vector__relative, vectors.eval_vector__verdicts],
     "Train the model of relative-performance vectors (retrain: true), or let machines join it; register and judge it",
 )
 score_vectors_job = _job(
-    "score_vectors_job",
+    "evaluate_vectors",
     [vectors.score_vectors],
     "Score relative-performance vectors beside their baselines, and a fleet that grows",
 )
 evaluate_xamm_job = _job(
-    "evaluate_xamm_job",
-    [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report],
+    "evaluate_xamm",
+    [evaluation.eval_xamm__scores, evaluation.eval_xamm__embeddings, evaluation.eval_xamm__report],
     "Run the xAMM experiments and write their page",
 )
 train_and_evaluate_job = _job(
@@ -87,35 +92,35 @@ train_and_evaluate_job = _job(
     [
         models.ENCODER,
         models.train_source_models,
-        models.make_model_inputs,
-        matrix.score_all_pairs,
-        evaluation.run_xamm_experiments,
-        evaluation.draw_xamm_embeddings,
-        evaluation.write_xamm_report,
-        transfers.make_modelx_table,
-        vectors.train_vector_model,
-        vectors.judge_vector_model,
+        models.model_source__inputs,
+        matrix.eval_transfer__matrix,
+        evaluation.eval_xamm__scores,
+        evaluation.eval_xamm__embeddings,
+        evaluation.eval_xamm__report,
+        transfers.eval_modelx__table,
+        vectors.model_vector__relative,
+        vectors.eval_vector__verdicts,
     ],
     "Train the encoder, describe all machines, train source and vector models, and evaluate all methods",
-    {"ops": {"train_vector_model": {"config": {"retrain": True}}}},
+    {"ops": {"model_vector__relative": {"config": {"retrain": True}}}},
 )
 assemble_dataset_job = _job(
-    "assemble_dataset_job", [transfers.assemble_dataset], "Put the rows of a dataset together as one plain table"
+    "assemble_dataset", [transfers.core_datasets__rows], "Put the rows of a dataset together as one plain table"
 )
 adapt_dataset_job = _job(
-    "adapt_dataset_job",
+    "adapt_dataset",
     _DATASET,
     "Adapt the model of a dataset from the tables of other datasets, judge, score and register it, write its page",
 )
 make_modelx_table_job = _job(
-    "make_modelx_table_job", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
+    "evaluate_modelx", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
 )
 simulate_schedules_job = _job(
-    "simulate_schedules_job", [schedule.simulate_schedules], "Schedule a job trace with and without predictions"
+    "simulate_schedules", [schedule.out_schedule__turnaround], "Schedule a job trace with and without predictions"
 )
-draw_machines_job = _job("draw_machines_job", [models.draw_machines], "Write the page of the AMMs of all machines")
-write_machine_page_job = _job("write_machine_page_job", [targets.write_machine_page], "Write the page of a machine")
-write_fleet_page_job = _job("write_fleet_page_job", [fleet.write_fleet_page], "Write the page of the fleet")
+draw_machines_job = _job("report_amms", [models.out_amm__machines], "Write the page of the AMMs of all machines")
+write_machine_page_job = _job("report_machine", [targets.out_report__machine], "Write the page of a machine")
+write_fleet_page_job = _job("report_fleet", [fleet.out_report__fleet], "Write the page of the fleet")
 ALL = (
     ingest_machine_job,
     refresh_machine_job,

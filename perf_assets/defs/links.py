@@ -39,8 +39,13 @@ def run_tags(context: dg.AssetExecutionContext) -> dict[str, str]:
 
 def version_metadata(version: "Version") -> dict[str, Any]:
     """Metadata of an asset that is a registered version."""
+    return registered_metadata(version.name, version.version)
+
+
+def registered_metadata(name: str, version: int) -> dict[str, Any]:
+    """Metadata of an asset that is a registered version, by its name and number."""
     return {
-        "mlflow_version": f"{version.name} version {version.version}",
-        "mlflow_uri": version.uri,
-        "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
+        "mlflow_version": f"{name} version {version}",
+        "mlflow_uri": f"models:/{name}/{version}",
+        "mlflow": dg.MetadataValue.url(version_link(name, version)),
     }

@@ -13,6 +13,8 @@ from perf_assets.storage.warehouse import Warehouse
 Metadata = dict[str, Any]
 """What the UI shows of a materialisation, by label."""
 PREVIEW_ROWS = 5
+POOL = "warehouse"
+"""Pool of all steps that write the warehouse: DuckDB lets one process write."""
 _GROUPS = {
     "raw_landing": "landing",
     "model_amm": "machines",
@@ -96,3 +98,10 @@ def materialization(warehouse: Warehouse, table: Table, machine: str, row_count:
         },
         data_version=dg.DataVersion(warehouse.content_digest(table, machine)),
     )
+
+
+def as_event(result: dg.MaterializeResult[None], name: str, partition: str) -> dg.AssetMaterialization:
+    """A result of one asset as an event, for a step that makes it beside its own."""
+    assert result.data_version is not None, "what is made beside must say its version"
+    tags = {"dagster/data_version": result.data_version.value}
+    return dg.AssetMaterialization(name, partition=partition, metadata=result.metadata, tags=tags)

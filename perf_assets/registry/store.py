@@ -37,6 +37,7 @@ _ABOUT = {
         "How long will a run, measured on one machine, take on another? For all pairs of machines.",
     ),
     "target": "How long will a run, measured on the reference machine, take here? Adapted to the machine's own runs.",
+    "transfer": "What will a row of this table take? From features measured here, learned from other tables too.",
     "vector": "From one run on any machine, its times on all machines, with intervals and a ranking.",
 }
 _MOST_DESCRIPTION = 5000

@@ -9,17 +9,23 @@ import pandas as pd
 from mlflow.entities import Metric
 
 from perf_assets.core.catalogue import Resolved
-from perf_assets.core.errors import RegistryError, UnknownError
+from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
 from perf_assets.core.metrics import mape
 from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, open_store, register
 from perf_assets.registry.tables.target import example_questions, signature
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, tags_of, versions, versions_with
 
 FORMULAS = "counters.json"
 INPUTS = "inputs_digest"
 """Tag with the digest of what a version was made of."""
+UNPAIRED = "transfer"
+"""Kind of the versions that predict from counters of the machine itself, because its runs pair with no other's."""
+
+
+class UnpairedTargetError(BadInputError):
+    """A target model is asked for what runs on another machine say, and was made without any."""
 
 
 def registered_name(machine: str) -> str:
@@ -146,6 +152,11 @@ def champion_of(machine: str) -> tuple[int, AdaptedTarget] | None:
 def load_target(machine: str, version: int) -> tuple[AdaptedTarget, list[Resolved]]:
     """A registered version, and the formulas of its reference machine's counters."""
     name = registered_name(machine)
+    if is_unpaired(machine, version):
+        raise UnpairedTargetError(
+            f"{name} version {version} predicts from counters measured on {machine} itself, because its runs pair with "
+            f"those of no other machine: ask it with a table of them ('perf-assets predict --model {name} TABLE')"
+        )
     folder = fitted_folder(name, version)
     try:
         return AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
@@ -156,13 +167,23 @@ def load_target(machine: str, version: int) -> tuple[AdaptedTarget, list[Resolve
         ) from None
 
 
+def is_unpaired(machine: str, version: int) -> bool:
+    """Whether a version predicts from counters of the machine itself, not from runs on a reference machine."""
+    return tags_of(registered_name(machine), version).get("kind") == UNPAIRED
+
+
 def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:
     """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
-    name = registered_name(machine)
-    aliases = versions(name)
+    alias, version = shown_version(machine)
+    return alias, version, load_target(machine, version)[0]
+
+
+def shown_version(machine: str) -> tuple[str, int]:
+    """Alias and version to tell of."""
+    aliases = versions(registered_name(machine))
     for alias in (CHAMPION, CHALLENGER):
         if alias in aliases:
-            return alias, aliases[alias], load_target(machine, aliases[alias])[0]
+            return alias, aliases[alias]
     raise UnknownError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
 
 

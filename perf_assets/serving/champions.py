@@ -12,7 +12,7 @@ from perf_assets.core.tables.landing import RUNS, TIMINGS
 from perf_assets.core.tables.models import AMMS
 from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.registry.source import NAME, WITH_AMM
-from perf_assets.registry.target import registered_name
+from perf_assets.registry.target import UnpairedTargetError, registered_name
 from perf_assets.registry.versions import CHAMPION, all_aliases
 from perf_assets.serving.answers import Noted
 from perf_assets.serving.observations import check_counters, land_observation, landing_changed, observed_runs
@@ -38,6 +38,7 @@ class Models:
         self._say = say
         self._aliases = all_aliases()
         self._targets: dict[str, ServedTarget] = {}
+        self._unpaired: dict[str, int] = {}
         self._known_bundles: dict[str, set[str]] = {}
         self._landings: dict[str, int] = {}
         self._source: ServedSource | None = None
@@ -61,9 +62,18 @@ class Models:
             return served
         with self._loading:
             version = self._aliases.get(registered_name(machine), {}).get(CHAMPION)
-            if machine not in self._targets and version is not None:
-                self._targets[machine] = self._load(machine, version)
+            if machine not in self._targets and version is not None and version != self._unpaired.get(machine):
+                try:
+                    self._targets[machine] = self._load(machine, version)
+                except UnpairedTargetError:
+                    self._unpaired[machine] = version
             return self._targets.get(machine)
+
+    def asked_with_tables(self, machine: str) -> str | None:
+        """Name of a champion that answers tables of counters of its own machine, and nothing else."""
+        name = registered_name(machine)
+        version = self._aliases.get(name, {}).get(CHAMPION)
+        return name if version is not None and version == self._unpaired.get(machine) else None
 
     def source(self) -> ServedSource | None:
         """The source models, loaded if need be; None where none is registered."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.core.errors import BadInputError, BusyError, UnknownError
 from perf_assets.core.tables.landing import RUNS, SPECS, TIMINGS
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction
 from perf_assets.serving.champions import Models, next_step
@@ -94,7 +94,7 @@ class Predictor:
     def _described(self, machine: str) -> KnownMachine:
         record = MachineRecord(self.lake.record, machine)
         champion = self.models.target(machine)
-        advice = next_step(self.lake, machine) if champion is None else "predictions are ready"
+        advice = self._advice(machine) if champion is None else "predictions are ready"
         if champion is not None and champion.shots < FEW_SHOTS:
             advice = f"predictions are ready; 'perf-assets plan {machine}' names the runs that would improve them most"
         return KnownMachine(
@@ -108,6 +108,13 @@ class Predictor:
             severity=None if champion is None else champion.severity,
             next_step=advice,
         )
+
+    def _advice(self, machine: str) -> str:
+        """What to do about a machine that has no champion which starts from runs on another machine."""
+        name = self.models.asked_with_tables(machine)
+        if name is None:
+            return next_step(self.lake, machine)
+        return f"ask {name} with a table of counters measured on {machine}: 'perf-assets predict --model {name} TABLE'"
 
     def _check_machines(self, runs: Sequence[Run], target: str) -> None:
         """Refuse machines of which nothing is known."""
@@ -128,6 +135,8 @@ class Predictor:
         first = runs[0].machine
         if champion is not None:
             why = f"the model of {target} starts from runs on {champion.reference} (give one), not on {first}"
+        elif self.models.asked_with_tables(target):
+            why = f"the runs of {target} pair with those of no other machine ({self._advice(target)})"
         else:
             why = f"{target} has no champion yet ({next_step(self.lake, target)})"
         if model is None:
@@ -171,11 +180,20 @@ def _about(run: Run, answer: Prediction) -> Prediction:
     )
 
 
-@lru_cache(maxsize=1024)
 def _microarchitecture(lake: Lake, machine: str) -> str | None:
-    """Microarchitecture as the data sheet says; None where there is none, or no warehouse."""
-    if not lake.warehouse.is_file():
-        return None
+    """Microarchitecture as the data sheet says that is ingested by now; None where there is none."""
+    ledger = MachineRecord(lake.record, machine).ledger_file()
+    return _read_microarchitecture(lake, machine, ledger.stat().st_mtime_ns) if ledger.is_file() else None
+
+
+@lru_cache(maxsize=1024)
+def _read_microarchitecture(lake: Lake, machine: str, ingested_at: int) -> str | None:
+    """Read once for each state of the machine's record, also where this host has made no warehouse yet."""
     query = f"SELECT microarchitecture FROM {SPECS.name} WHERE machine = ?"
-    rows = open_warehouse(lake, wait_seconds=5.0).frame(query, [machine])
+    try:
+        rows = open_warehouse(lake, wait_seconds=5.0).frame(query, [machine])
+    except BusyError:
+        raise
+    except BadInputError:
+        return None
     return None if rows.empty else str(rows["microarchitecture"].iloc[0])

@@ -27,6 +27,11 @@ _ARROW = {
 }
 
 
+def stored_at(lake: Lake, table: Table, of: str | None = None) -> Path:
+    """File of a table's rows, or of those of a machine (a dataset) where it is made machine by machine."""
+    return lake.record / table.name / (_part(table, of) if of else "") / _FILE
+
+
 def store(lake: Lake, warehouse: Warehouse, table: Table, rows: "pd.DataFrame", of: str | None = None) -> Path:
     """Replace a table's rows, or those of a machine (a dataset) where it is made machine by machine."""
     path = store_part(lake, table, rows, _part(table, of) if of else "")
@@ -77,7 +82,7 @@ def written_at(lake: Lake, table: Table) -> tuple[int, ...]:
 
 def rows_of(lake: Lake, table: Table, of: str) -> "pd.DataFrame | None":
     """Rows of a machine (a dataset), where the table is made machine by machine; None where there are none."""
-    file = lake.record / table.name / _part(table, of) / _FILE
+    file = stored_at(lake, table, of)
     if not file.is_file() or not _has_columns(file, table):
         return None
     rows: pd.DataFrame = pq.read_table(file, partitioning=None).to_pandas()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perf_assets.core.manifest import digest_of
@@ -38,10 +39,19 @@ class AdaptationInputs:
     digest: str
     """Changes when and only when a model made of this may become another."""
 
-    @property
+    @cached_property
     def samples(self) -> "PairedSamples":
         """The machine as it is now among the others as they were when the source model was trained."""
         return self.basis.with_machine(self.machine, self.runs, self.described)
+
+    @property
+    def pairs_count(self) -> int:
+        """Configurations that ran both on the machine and on another one."""
+        import numpy as np
+
+        is_own = self.samples.physical_machines == self.machine
+        ran = np.isfinite(self.samples.log_seconds) & ~self.samples.is_benchmark
+        return int((ran[is_own].any(axis=0) & ran[~is_own].any(axis=0)).sum())
 
     def prior(self, target: str, source: str) -> "Prior":
         """What the source model expects of the machine, without what it learned from runs on it."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
@@ -11,6 +12,7 @@ from perf_assets.core.tables.models import AMMS
 from perf_assets.features.fleet.samples import FleetTables
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of, store_part, stored
+from perf_assets.workflows.fleet import Fleet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +82,46 @@ def describe(
         rows = pd.concat([before[before["encoder_version"].isin(needed)], rows], ignore_index=True)
     store_part(lake, AMMS, rows, f"machine={machine}")
     return rows
+
+
+def describe_machine(fleet: Fleet, machine: str) -> "pd.DataFrame":
+    """Describe a machine by what its tables say, and load the description into the warehouse; its rows."""
+    rows = describe(fleet.lake, machine, *fleet.benchmark(machine), is_simulated=fleet.is_simulated(machine))
+    fleet.warehouse.load_results(AMMS)
+    return rows
+
+
+@dataclass(frozen=True)
+class DrawnMachines:
+    """AMMs of all machines in files and on a page."""
+
+    machines_count: int
+    stale: tuple[str, ...]
+    """Machines that another encoder has described."""
+    page: Path
+    """Beside it, with the suffixes .json and .parquet, are the vectors."""
+    heat_map: str
+    """Address of the picture."""
+    on_a_map: str
+
+
+def draw_machines(lake: Lake) -> DrawnMachines:
+    """Write the AMMs of all machines into files and draw them."""
+    from perf_assets.reports.xamm.amm_charts import amm_page, map_chart, vectors_chart
+    from perf_assets.storage.amm_files import export_amms, of_one_encoder
+    from perf_assets.storage.pages import store_page
+
+    rows, stale = of_one_encoder(stored(lake, AMMS, "perf-assets train"))
+    vectors = export_amms(rows, lake.reports / "amm.json")
+    export_amms(rows, lake.reports / "amm.parquet")
+    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors)
+    return DrawnMachines(
+        machines_count=len(vectors),
+        stale=tuple(stale),
+        page=store_page(lake, "amm.html", amm_page(rows, heat_map, on_a_map)),
+        heat_map=heat_map.picture_address,
+        on_a_map=on_a_map.picture_address,
+    )
 
 
 def descriptions(lake: Lake, encoder_version: str) -> "Descriptions":

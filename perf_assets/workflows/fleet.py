@@ -1,8 +1,24 @@
 """The lake's tables, opened in the one way that Dagster, commands, the service and the Python API share."""
 
-from perf_assets.features.counters.derivations import deriving
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perf_assets.core.catalogue import Catalogue, Resolved, load_catalogue
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.tables.landing import BUNDLES
+from perf_assets.core.tables.runs import CONFIGURATION, COUNTERS_WIDE
+from perf_assets.features.counters.derivations import deriving, unmapped
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perf_assets.features.fleet.samples import FleetTables
+    from perf_assets.features.vectors import VectorSamples
+
+_WIDE_TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = $name ORDER BY table_name"
 
 
 def open_warehouse(lake: Lake, wait_seconds: float = 60.0) -> Warehouse:
@@ -12,3 +28,96 @@ def open_warehouse(lake: Lake, wait_seconds: float = 60.0) -> Warehouse:
     long to wait for a process that writes.
     """
     return Warehouse(lake, deriving(lake.site_catalogues()), wait_seconds)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Machines of a lake: what its tables say of all of them, or of one."""
+
+    lake: Lake
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """Tables of the lake."""
+        return open_warehouse(self.lake)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Meanings of counters: those of this package, and those of the site."""
+        return load_catalogue(self.lake.site_catalogues())
+
+    def tables(self) -> "FleetTables":
+        """Application runs, kernel runs and data sheets of all machines."""
+        from perf_assets.features.fleet.samples import FleetTables
+
+        return FleetTables(self.runs(), *self.benchmark())
+
+    def runs(self, machine: str | None = None) -> "pd.DataFrame":
+        """Application runs of all machines, or of one."""
+        from perf_assets.features.fleet.samples import RUNS_QUERY
+
+        return self._rows(RUNS_QUERY, machine)
+
+    def benchmark(self, machine: str | None = None) -> "tuple[pd.DataFrame, pd.DataFrame]":
+        """Kernel runs and data sheets of all machines, or of one."""
+        from perf_assets.features.fleet.samples import KERNELS_QUERY, SPECS_QUERY
+
+        return self._rows(KERNELS_QUERY, machine), self._rows(SPECS_QUERY, machine)
+
+    def vector_samples(self) -> "VectorSamples":
+        """Runs of all machines as samples of relative-performance vectors."""
+        from perf_assets.features.fleet.vectors import VECTOR_QUERY, fleet_vectors
+
+        return fleet_vectors(self.warehouse.frame(VECTOR_QUERY), self.tables())
+
+    def machines_with_counters(self) -> list[str]:
+        """Machines whose configurations are stored with counters under their own names."""
+        return [str(name) for name in self.warehouse.frame(_WIDE_TABLES, {"name": COUNTERS_WIDE})["table_name"]]
+
+    def runs_with_counters(self, machine: str) -> "pd.DataFrame":
+        """Runs of a machine with its counters under their own names, indexed by configuration."""
+        from perf_assets.features.fleet.samples import configuration_name
+
+        if machine not in self.machines_with_counters():
+            raise BadInputError(f"{machine} ran no application with counters")
+        rows = self.warehouse.frame(f'SELECT * FROM {COUNTERS_WIDE}."{machine}"')
+        rows.index = [configuration_name(key) for key in rows[list(CONFIGURATION)].itertuples(index=False, name=None)]
+        return rows
+
+    def is_simulated(self, machine: str | None = None) -> bool:
+        """Whether anything of a machine, or of all, was simulated."""
+        query = f"SELECT coalesce(bool_or(is_simulated), false) AS found FROM {BUNDLES.name} WHERE $m IN (machine, '')"
+        return bool(self.warehouse.frame(query, {"m": machine or ""})["found"].iloc[0])
+
+    def has_rajaperf(self, machine: str) -> bool:
+        """Whether RAJAPerf runs of a machine were ingested: then it can be described."""
+        query = (
+            f"SELECT count(*) AS n FROM {BUNDLES.name} WHERE machine = ? AND kind = 'rajaperf' AND status = 'ingested'"
+        )
+        return bool(self.warehouse.frame(query, [machine])["n"].iloc[0])
+
+    def provenance(self, machine: str | None = None) -> dict[str, str]:
+        """What models are made from, of all machines or of one: how many manifests, and one digest of all of theirs."""
+        query = f"""
+            SELECT machine, bundle_digest FROM {BUNDLES.name}
+            WHERE status = 'ingested' AND $machine IN (machine, '') ORDER BY ALL
+        """
+        manifests = self.warehouse.frame(query, {"machine": machine or ""})
+        return {
+            "machines": ", ".join(sorted(manifests["machine"].unique())),
+            "manifests_count": str(len(manifests)),
+            "manifests_digest": digest_of("".join(manifests["bundle_digest"]).encode()),
+            "is_simulated": str(self.is_simulated(machine)).lower(),
+        }
+
+    def formulas(self, machine: str) -> list[Resolved]:
+        """How the catalogue reads a machine's counters."""
+        return self.catalogue.resolve(*self.warehouse.counters_of(machine))
+
+    def unmapped_counters(self, machine: str) -> list[str]:
+        """Counters of a machine that the catalogue has no use for."""
+        return unmapped(self.catalogue, *self.warehouse.counters_of(machine))
+
+    def _rows(self, query: str, machine: str | None) -> "pd.DataFrame":
+        chosen = f"SELECT * FROM ({query}) WHERE $machine IN (machine, '')"
+        return self.warehouse.frame(chosen, {"machine": machine or ""})

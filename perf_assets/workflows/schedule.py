@@ -1,12 +1,29 @@
-"""What the scheduling experiment is asked for: a request, completed by the result that is stored."""
+"""The scheduling experiment: a request, completed by the result that is stored; the simulation, its rows and page."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from perf_assets.core.tables.schedule import TURNAROUND
+from perf_assets.storage.checkpoints import Unfinished
+from perf_assets.storage.pages import store_page
+from perf_assets.storage.results import has_rows, store, stored
+from perf_assets.workflows.fleet import Fleet
+
 if TYPE_CHECKING:
     import pandas as pd
+
+    from perf_assets.reports.site import Chart
+    from perf_assets.scheduling.experiment import Experiment
+
+_ORIGIN = (
+    "Trace: when jobs come, how wide and long they are, what users ask for ({trace}). Fleet: how much longer a job "
+    "takes on fewer nodes ({fleet}). Target model: what the scheduler expects (predicted, for runs it has not seen)."
+)
 
 _REPETITIONS = 20
 
@@ -61,3 +78,113 @@ def _request(rows: "pd.DataFrame") -> dict[str, object]:
         "repetitions": int(rows["repetition"].max()) + 1,
         "seed": int(first["seed"]),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A simulated trace, stored and drawn."""
+
+    experiment: "Experiment"
+    rows: "pd.DataFrame"
+    """Of `out_schedule__turnaround`."""
+    champion: str
+    """Name and version of the target model behind it."""
+    charts: "tuple[Chart, ...]"
+    page: Path
+
+    @property
+    def origin(self) -> str:
+        """What is measured, simulated and predicted."""
+        return _origin(self.rows)
+
+
+def simulate_schedules(
+    fleet: Fleet,
+    given: Mapping[str, object],
+    say: Callable[[str], None],
+    *,
+    loads: Sequence[float] = (),
+    only_if_changed: bool = True,
+) -> Simulated | None:
+    """Schedule a trace by all strategies over loads, store and draw what comes out; None where it would be the same."""
+    from perf_assets.workflows.scheduled_problems import champion_version, most_scaling_machine
+
+    before = stored(fleet.lake, TURNAROUND, "") if has_rows(fleet.lake, TURNAROUND) else None
+    asked = Asked.after(before, given, partial(most_scaling_machine, fleet))
+    version = champion_version(asked.machine)
+    if only_if_changed and asked.was_made(before, version):
+        say(f"kept: {asked.machine}'s champion is still version {version}, and nothing else is asked for")
+        return None
+    experiment, rows = _simulated(fleet, asked, version, say, loads)
+    charts = _charts(experiment, rows)
+    return Simulated(
+        experiment=experiment,
+        rows=rows,
+        champion=f"perf-target-{asked.machine} version {version}",
+        charts=charts,
+        page=_written(fleet, rows, charts),
+    )
+
+
+def _simulated(
+    fleet: Fleet, asked: Asked, version: int, say: Callable[[str], None], loads: Sequence[float]
+) -> "tuple[Experiment, pd.DataFrame]":
+    import pandas as pd
+
+    from perf_assets.scheduling.experiment import LOADS, Experiment
+    from perf_assets.scheduling.simulate import Machine
+    from perf_assets.workflows.scheduled_problems import fleet_problems, given_trace
+
+    trace, nodes = given_trace(asked.trace, asked.nodes, asked.seed)
+    experiment = Experiment(trace, fleet_problems(fleet, [asked.machine]), Machine(asked.machine, nodes), asked.seed)
+    skipped = ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing"
+    say(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes; skipped: {skipped}")
+    kept = Unfinished(fleet.lake, TURNAROUND.name, experiment.digest)
+    rows = pd.DataFrame(experiment.rows(loads or LOADS, asked.repetitions, say, kept)).assign(
+        trace=trace.name,
+        trace_path=asked.trace,
+        seed=asked.seed,
+        machine=asked.machine,
+        champion_version=version,
+        nodes_count=nodes,
+        is_trace_simulated=trace.is_simulated,
+        is_simulated=fleet.is_simulated(asked.machine) or trace.is_simulated,
+    )
+    store(fleet.lake, fleet.warehouse, TURNAROUND, rows)
+    kept.finish()
+    return experiment, rows
+
+
+def _charts(experiment: "Experiment", rows: "pd.DataFrame") -> "tuple[Chart, ...]":
+    from perf_assets.reports.schedule.page import GanttBar, day_chart, sweep_chart, turnaround_chart
+    from perf_assets.scheduling.experiment import DAY_SECONDS, FULL_LOAD, bars, busy_day
+
+    nodes = experiment.machine.nodes
+    schedules = experiment.schedules(FULL_LOAD)
+    begins = busy_day(next(iter(schedules.values())))
+    ends = begins + DAY_SECONDS
+    panels = {
+        name: [
+            GanttBar(bar.start, bar.end, bar.first_node, bar.nodes, bar.is_narrower, bar.was_killed)
+            for bar in bars(schedule, 0, begins, ends)
+        ]
+        for name, schedule in schedules.items()
+    }
+    return (
+        turnaround_chart(rows, FULL_LOAD),
+        sweep_chart(rows, experiment.trace.load(nodes)),
+        day_chart(panels, nodes, begins, ends),
+    )
+
+
+def _written(fleet: Fleet, rows: "pd.DataFrame", charts: "tuple[Chart, ...]") -> Path:
+    from perf_assets.reports.schedule.page import schedule_page
+
+    return store_page(fleet.lake, "schedule.html", schedule_page(rows, list(charts), _origin(rows)))
+
+
+def _origin(rows: "pd.DataFrame") -> str:
+    return _ORIGIN.format(
+        trace="made up" if rows["is_trace_simulated"].iloc[0] else "measured",
+        fleet="simulated" if rows["is_simulated"].iloc[0] else "measured",
+    )

@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.manifest import digest_of
+from perf_assets.core.tables.models import BEHAVES_LIKE, FEATURE_MASKS
+from perf_assets.core.tables.schema import Table
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import store
 from perf_assets.workflows.describe import descriptions
+from perf_assets.workflows.fleet import Fleet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +40,15 @@ class RegisteredSource:
     encoder_number: int
     """Version of `perf-amm`."""
     encoder_version: str
+    settings: "SourceSettings"
     log_errors: dict[str, tuple[float, float]]
     """By what was held out: of the blend, and of the best plain answer."""
+
+    @property
+    def data_version(self) -> str:
+        """Changes when and only when the data, the encoder or the settings did."""
+        identity = f"{self.samples.digest} {self.encoder_version} {self.settings.model_dump_json()}"
+        return digest_of(identity.encode())
 
     @property
     def is_not_worse(self) -> bool:
@@ -92,12 +104,27 @@ def train_and_register(
         versions=versions,
         encoder_number=number,
         encoder_version=encoder.encoder.version,
+        settings=settings,
         log_errors={str(unseen): errors for unseen, errors in not_worse(trained.scores).items()},
     )
     if made.is_not_worse:
         for version in versions.values():
             promote(version.name, version.version)
     return made
+
+
+def store_explanations(fleet: Fleet, made: RegisteredSource) -> dict[Table, "pd.DataFrame"]:
+    """Store what the models look at: kernels that applications behave like, and features; rows by table."""
+    from perf_assets.models.source.training import behaves_like, feature_masks
+
+    is_simulated = fleet.is_simulated()
+    found = {
+        BEHAVES_LIKE: behaves_like(made.samples, made.trained.model, made.settings).assign(is_simulated=is_simulated),
+        FEATURE_MASKS: feature_masks(made.samples, made.embedded).assign(is_simulated=is_simulated),
+    }
+    for table, rows in found.items():
+        store(fleet.lake, fleet.warehouse, table, rows)
+    return found
 
 
 def _physical(samples: "PairedSamples") -> list[str]:

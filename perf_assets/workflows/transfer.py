@@ -1,6 +1,7 @@
 """ModelX in the platform: a dataset's model from other datasets, of two plain tables, of a machine without pairs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,25 +14,28 @@ from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.datasets import DATASET_VERDICTS
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.infra.leases import leased
 from perf_assets.models.transfer.adapted import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.promotion import compare_transfer, transfer_drift
 from perf_assets.registry.store import code_version
 from perf_assets.registry.target import INPUTS
-from perf_assets.registry.transfer import candidate_table, register_transfer, registered_name
+from perf_assets.registry.transfer import candidate_table, made_of, register_transfer, registered_name
 from perf_assets.registry.versions import promote
 from perf_assets.reports.datasets.card import DatasetCard, dataset_card
 from perf_assets.reports.machine.figures import candidate_figure
 from perf_assets.reports.site import picture
 from perf_assets.storage.datasets import StoredDataset, stored_dataset, stored_names
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import rows_of
+from perf_assets.storage.results import rows_of, store
+from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.judge import Contest
 
 Say = Callable[[str], None]
 _FORM = "1"
 """Raised when models made by new code differ from those made by old."""
 _TIME = "wall_seconds"
+_LOCK_WAIT_SECONDS = 3600.0
 _NOT_FEATURES = (
     r"^(ranks|threads|nodes|gpus|is_simulated|target_value|runs_count|missing_mask|wall_seconds_(min|max))$",
     r"(?i)time|task-clock|_cyc|cycles",
@@ -189,28 +193,68 @@ def papers(adapted: AdaptedTransfer, provenance: Mapping[str, str], name: str | 
     return files
 
 
-def judge_dataset(lake: Lake, name: str) -> pd.DataFrame:
-    """All verdicts on a dataset's models, with that on the newest; it is promoted, or stays a challenger."""
-    dataset = stored_dataset(lake, name)
-    rows = dataset.frame
+@dataclass(frozen=True)
+class MadeTransfer:
+    """A registered version of a dataset's model."""
 
-    def facts(new: AdaptedTransfer) -> Mapping[str, object]:
-        return {
-            "dataset": name,
-            "shots": len(new.rows),
-            "severity_ratio": new.severity,
-            "is_simulated": dataset.is_simulated,
-        }
+    name: str
+    version: int
+    digest: str
+    """Of what it was made of."""
+    is_kept: bool
+    facts: Mapping[str, str | int | float]
+    """What is told of a model that was fitted now."""
 
-    contest = Contest(
-        name=registered_name(name),
+
+def make_transfer(
+    lake: Lake, name: str, run_tags: Mapping[str, str], say: Say, *, seed: int = 0, only_if_changed: bool = True
+) -> MadeTransfer:
+    """Adapt and register the model of a dataset; or keep the version that was made of the same data."""
+    inputs = transfer_inputs(lake, name, seed)
+    with _alone(lake, name):
+        kept = made_of(name, inputs.digest) if only_if_changed else None
+        if kept is not None:
+            return MadeTransfer(registered_name(name), kept, inputs.digest, is_kept=True, facts={})
+        adapted = adapt_dataset(inputs, say)
+        tags = {**dataset_tags(inputs), **run_tags}
+        version = register_transfer(adapted, tags, papers(adapted, tags)).version
+    facts = {
+        "rows_count": len(adapted.rows),
+        "chosen": adapted.chosen,
+        "sources": " + ".join(adapted.sources),
+        "severity": adapted.severity or "not known",
+        **tags,
+    }
+    return MadeTransfer(registered_name(name), version, inputs.digest, is_kept=False, facts=facts)
+
+
+def judge_dataset(fleet: Fleet, name: str) -> pd.DataFrame:
+    """All verdicts on a dataset's models, with that on the newest, stored; it is promoted, or stays a challenger."""
+    with _alone(fleet.lake, name):
+        dataset = stored_dataset(fleet.lake, name)
+        facts = {"dataset": name, "is_simulated": dataset.is_simulated}
+        contest = transfer_contest(registered_name(name), dataset.frame, facts)
+        rows = contest.judge_newest(rows_of(fleet.lake, DATASET_VERDICTS, name))
+        store(fleet.lake, fleet.warehouse, DATASET_VERDICTS, rows, name)
+    return rows
+
+
+def _alone(lake: Lake, dataset: str) -> AbstractContextManager[object]:
+    """Alone among all processes that make or judge models of a dataset."""
+    lock = lake.locks / f"transfer-{dataset}.lock"
+    return leased(lock, f"adaptation of the dataset {dataset}", _LOCK_WAIT_SECONDS)
+
+
+def transfer_contest(name: str, rows: pd.DataFrame, facts: Mapping[str, object]) -> Contest[AdaptedTransfer]:
+    """Versions of a registered model of a table; `rows` are those of the table, by their names."""
+    return Contest(
+        name=name,
         load=AdaptedTransfer.load,
         compare=lambda new, champion: compare_transfer(new, champion, rows),
         drift=lambda champion, new: transfer_drift(champion, new, rows),
-        facts=facts,
+        facts=lambda new: {"shots": len(new.rows), "severity_ratio": new.severity, **facts},
         of_ratio="is {:.1f} times what was predicted",
     )
-    return contest.judge_newest(rows_of(lake, DATASET_VERDICTS, name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,21 +290,31 @@ def register_tables(adapted: AdaptedTransfer, name: str) -> int:
     return version
 
 
-def adapt_unpaired(
-    machine: str,
-    own: pd.DataFrame,
-    others: Mapping[str, pd.DataFrame],
-    catalogue: Catalogue,
-    *,
-    settings: TransferSettings | None = None,
-    seed: int = 0,
-) -> AdaptedTransfer:
-    """The model of a machine whose runs pair with none of another, or whose counters mean nothing to the catalogue.
+@dataclass(frozen=True, eq=False)
+class UnpairedTables:
+    """Runs of a machine and of others as tables of counters, ready for transfer."""
 
-    Tables are of runs, one per machine: counters under the machine's own names and `wall_seconds`, as
-    `core_runs__counters_wide` has them. It predicts seconds from counters that were measured on the machine itself.
-    Machines whose runs cannot be learned from are left out.
+    target: NamedTable
+    sources: tuple[TransferTable, ...]
+    catalogue: Catalogue
+
+    def adapt(self, settings: TransferSettings | None = None, seed: int = 0) -> AdaptedTransfer:
+        """Fit the machine's model; it predicts seconds from counters that were measured on the machine itself."""
+        return adapt_transfer(self.target, self.sources, catalogue=self.catalogue, settings=settings, seed=seed)
+
+
+def unpaired_tables(
+    machine: str, own: pd.DataFrame, others: Mapping[str, pd.DataFrame], catalogue: Catalogue
+) -> UnpairedTables:
+    """Tables of a machine whose runs pair with none of another, or whose counters mean nothing to the catalogue.
+
+    Given are runs, one table per machine: counters under the machine's own names and `wall_seconds`, as
+    `core_runs__counters_wide` has them. Machines whose runs cannot be learned from are left out; refuses where none is
+    left, or the machine has too few runs.
     """
+    ours = _named(machine, _timed(own), _TIME, _NOT_FEATURES, is_log=True)
+    if len(ours.table) < LEAST_SHOTS:
+        raise BadInputError(f"{machine} has {len(ours.table)} timed runs: land at least {LEAST_SHOTS}")
     sources, problems = [], []
     for name, frame in others.items():
         try:
@@ -270,10 +324,7 @@ def adapt_unpaired(
     if not sources:
         told = f": {'; '.join(problems)}" if problems else ""
         raise BadInputError(f"no other machine has runs that {machine} could be adapted from{told}")
-    ours = _named(machine, _timed(own), _TIME, _NOT_FEATURES, is_log=True)
-    if len(ours.table) < LEAST_SHOTS:
-        raise BadInputError(f"{machine} has {len(ours.table)} timed runs: land at least {LEAST_SHOTS}")
-    return adapt_transfer(ours, sources, catalogue=catalogue, settings=settings, seed=seed)
+    return UnpairedTables(ours, tuple(sources), catalogue)
 
 
 def _timed(frame: pd.DataFrame) -> pd.DataFrame:

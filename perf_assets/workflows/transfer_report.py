@@ -1,6 +1,8 @@
 """What is told of models of datasets: learning curves, pages, cards, ModelX's table."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,11 +21,14 @@ from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, model
 from perf_assets.models.transfer.plan import plan_rows
 from perf_assets.models.transfer.task import TransferTask
 from perf_assets.registry.transfer import candidate_table, registered_name, shown_of
-from perf_assets.reports.datasets.page import DatasetFacts
+from perf_assets.reports.datasets.page import DatasetFacts, dataset_page
+from perf_assets.reports.modelx.page import modelx_page
 from perf_assets.storage.datasets import stored_dataset, stored_names
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import rows_of
-from perf_assets.workflows.transfer import TransferInputs
+from perf_assets.storage.pages import store_page
+from perf_assets.storage.results import rows_of, store
+from perf_assets.workflows.fleet import Fleet
+from perf_assets.workflows.transfer import TransferInputs, transfer_inputs
 
 Say = Callable[[str], None]
 _COUNTS = (5, 10, 20, 50, 100)
@@ -58,6 +63,19 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
     return whole[DATASET_SCORES.column_names()]
 
 
+def score_dataset(fleet: Fleet, name: str, seeds: int, say: Say = lambda line: None) -> pd.DataFrame:
+    """Score a dataset over the number of its rows, and store the scores."""
+    rows = learning_curve(transfer_inputs(fleet.lake, name), seeds, say)
+    store(fleet.lake, fleet.warehouse, DATASET_SCORES, rows, name)
+    return rows
+
+
+def write_dataset_page(lake: Lake, name: str) -> Path:
+    """Write the page of a dataset that has a model; its path."""
+    facts = dataset_facts(lake, transfer_inputs(lake, name))
+    return store_page(lake, f"dataset-{name}.html", dataset_page(facts))
+
+
 def dataset_facts(lake: Lake, inputs: TransferInputs) -> DatasetFacts:
     """What the page of a dataset tells."""
     name = inputs.target.name
@@ -89,6 +107,27 @@ def dataset_facts(lake: Lake, inputs: TransferInputs) -> DatasetFacts:
         notes=tuple(inputs.notes()),
         missing=missing,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class MadeModelxTable:
+    """ModelX's table on the datasets of a lake, stored, and its page."""
+
+    rows: pd.DataFrame
+    """Of `eval_modelx__table`."""
+    notes: tuple[str, ...]
+    page: Path
+
+
+def make_modelx_table(
+    fleet: Fleet, shots: Sequence[str], seeds: int, say: Say, targets: Sequence[str] = ()
+) -> MadeModelxTable:
+    """Make, store and draw ModelX's table; refuses where there are too few datasets."""
+    found, rows = lake_modelx(fleet.lake, shots, seeds, say, targets)
+    store(fleet.lake, fleet.warehouse, MODELX_TABLE, rows)
+    origin = "simulated" if rows["is_simulated"].any() else "datasets of the lake"
+    page = store_page(fleet.lake, "modelx.html", modelx_page(rows, origin=origin))
+    return MadeModelxTable(rows, found.notes, page)
 
 
 def lake_modelx(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,6 +15,8 @@ from perf_assets.core.tables.vectors import (
     ALL_APPS,
     PAPER_MACHINES,
     PAPER_PROTOCOL,
+    VECTOR_GROWTH,
+    VECTOR_SCORES,
     VECTOR_VERDICTS,
 )
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
@@ -21,8 +24,10 @@ from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.infra.leases import leased
 from perf_assets.reports.fleet.facts import VectorState
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import has_rows, stored
+from perf_assets.storage.pages import store_page
+from perf_assets.storage.results import has_rows, store, stored
 from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.fleet import Fleet
 
 if TYPE_CHECKING:
     from perf_assets.features.vectors import VectorSamples
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 TRAINED_AT = "trained_at"
 """Tag of a version: when its blends were trained; machines that join later do not change it."""
 _LOCK_WAIT_SECONDS = 3600.0
+_PAGE = "vectors.html"
 _RATIOS = ("mae", "mape", "same_order", "top1", "regret", "auc", "coverage", "stated_order")
 SCORES = ["r2", "r2_per_machine", *(f"{name}_ratio" for name in _RATIOS)]
 _MEASURED = f"""
@@ -59,6 +65,31 @@ def alone(lake: Lake) -> Iterator[None]:
     """Alone among all processes that make or judge vector models."""
     with leased(lake.locks / "vectors.lock", "the vector model", _LOCK_WAIT_SECONDS):
         yield
+
+
+@dataclass(frozen=True)
+class VectorRequest:
+    """What is asked for when the vector model is to be made."""
+
+    relative_to: str
+    seed: int
+    settings: VectorSettings
+    retrain: bool
+    """Whether to train anew; otherwise machines join the champion."""
+    added_machine: str
+    """Machine that is to join the champion; empty for all that landed since."""
+
+
+def make(fleet: Fleet, asked: VectorRequest, progress: Progress) -> Made:
+    """Train and register, or let machines join; nothing where there is nothing new."""
+    provenance = fleet.provenance()
+    with alone(fleet.lake):
+        if asked.added_machine:
+            return add_machine(fleet.vector_samples(), asked.added_machine, provenance)
+        if asked.retrain:
+            samples = fleet.vector_samples()
+            return train(samples, asked.relative_to, asked.seed, asked.settings, provenance, progress)
+        return follow(fleet.vector_samples, provenance)
 
 
 def train(
@@ -123,8 +154,15 @@ def add_machine(samples: "VectorSamples", machine: str, provenance: dict[str, st
     return _register(join(champion_vector(), samples, machine), [machine], samples, provenance)
 
 
-def judge(lake: Lake, is_simulated: bool) -> pd.DataFrame:
-    """All verdicts on vector models, with that on the newest; it is promoted, or stays a challenger."""
+def judge(fleet: Fleet) -> pd.DataFrame:
+    """All verdicts on vector models, with that on the newest, stored; it is promoted, or stays a challenger."""
+    with alone(fleet.lake):
+        rows = _judged(fleet.lake, fleet.is_simulated())
+        store(fleet.lake, fleet.warehouse, VECTOR_VERDICTS, rows)
+    return rows
+
+
+def _judged(lake: Lake, is_simulated: bool) -> pd.DataFrame:
     from perf_assets.models.vectors.promotion import THRESHOLD, compare
     from perf_assets.registry.vector import NAME, load_vector
     from perf_assets.registry.versions import CHAMPION, newest_version, promote, replaced_by, versions
@@ -174,6 +212,42 @@ def evaluate(
     beside = evaluate_vectors(four, "max", seeds, settings, None, ("sample",), lambda t: progress(f"paper's four: {t}"))
     table = pd.concat([found.table, beside.table.assign(protocol=PAPER_PROTOCOL)], ignore_index=True)
     return replace(found, table=table)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredVectors:
+    """Scores of vectors, stored, and their page."""
+
+    rows: pd.DataFrame
+    means: pd.DataFrame
+    """Of all applications together, over seeds."""
+    page: Path
+
+
+def score(
+    fleet: Fleet,
+    relative_to: str,
+    settings: VectorSettings,
+    seeds: int,
+    protocols: Sequence[str],
+    progress: Progress,
+) -> Iterator[ScoredVectors]:
+    """Score all methods on the protocols, then let every machine join the fleet in turn; each is stored and drawn."""
+    from perf_assets.models.vectors.growth import grow
+    from perf_assets.reports.vectors.page import growth_part, score_parts, vector_page
+
+    samples, is_simulated = fleet.vector_samples(), fleet.is_simulated()
+    evaluated = evaluate(samples, relative_to, seeds, settings, protocols, progress)
+    table = evaluated.table.assign(is_simulated=is_simulated)
+    means = mean_scores(table)
+    parts = score_parts(evaluated.rows, evaluated.entries, evaluated.vectors, means)
+    store(fleet.lake, fleet.warehouse, VECTOR_SCORES, table)
+    yield ScoredVectors(table, means, store_page(fleet.lake, _PAGE, vector_page(table, parts)))
+    growth = grow(samples, seeds, settings.net, progress).assign(is_simulated=is_simulated)
+    store(fleet.lake, fleet.warehouse, VECTOR_GROWTH, growth)
+    medians = growth.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
+    page = store_page(fleet.lake, _PAGE, vector_page(table, [*parts, growth_part(growth)]))
+    yield ScoredVectors(growth, medians, page)
 
 
 def mean_scores(table: pd.DataFrame) -> pd.DataFrame:

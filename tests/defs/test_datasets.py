@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS
+from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, MODELX_TABLE
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.partitions import datasets
@@ -21,7 +21,8 @@ from perf_assets.defs.transfers.assets import ADAPTED, CAN_BE_ADAPTED
 from perf_assets.defs.transfers.automation import dataset_sensor, weekly_datasets
 from perf_assets.registry.versions import CHAMPION, load, versions
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import rows_of
+from perf_assets.storage.results import rows_of, stored
+from tests.defs.reads import check_edges, recorded_reads
 from tests.workflows.little_datasets import ingest, land_table, land_three, runs
 
 
@@ -46,7 +47,7 @@ class Platform:
 
     def run(self, job: str, dataset: str) -> dg.ExecuteInProcessResult:
         """Run a job of a dataset."""
-        config = {"ops": {"score_dataset": {"config": {"seeds": 1}}}} if job == "adapt_dataset_job" else {}
+        config = {"ops": {"eval_dataset__scores": {"config": {"seeds": 1}}}} if job == "adapt_dataset" else {}
         result = self.definitions.resolve_job_def(job).execute_in_process(
             instance=self.instance, partition_key=dataset, run_config=config
         )
@@ -81,12 +82,15 @@ def test_landed_tables_become_champions_by_themselves(platform: Platform, tmp_pa
     assert platform.tick() == [], "nothing is ingested yet"
     ingest(platform.lake)
     asked = platform.tick()
-    assert asked == [("assemble_dataset_job", name) for name in ("new", "old", "spmv")]
-    for job, name in asked:
-        platform.run(job, name)
-    assert platform.tick() == [("adapt_dataset_job", name) for name in ("new", "old", "spmv")]
-    assert platform.tick() == []
-    result = platform.run("adapt_dataset_job", "new")
+    assert asked == [("assemble_dataset", name) for name in ("new", "old", "spmv")]
+    with recorded_reads() as reads:
+        for job, name in asked:
+            platform.run(job, name)
+        assert platform.tick() == [("adapt_dataset", name) for name in ("new", "old", "spmv")]
+        assert platform.tick() == []
+        result = platform.run("adapt_dataset", "new")
+        modelx_table_is_made(platform)
+    check_edges(reads, "datasets")
     assert checks_of(result) == {CAN_BE_ADAPTED: True, "not_worse": True, "champion_holds": True}
     assert versions("perf-transfer-new") == {CHAMPION: 1}
     page = (platform.lake.reports / "dataset-new.html").read_text()
@@ -97,6 +101,20 @@ def test_landed_tables_become_champions_by_themselves(platform: Platform, tmp_pa
     assert {"product", "target_gp", "source_zero_shot"} <= set(scores["method"])
     shell_and_registry_agree(tmp_path)
     a_new_table_makes_a_new_version(platform)
+
+
+def modelx_table_is_made(platform: Platform) -> None:
+    config = {"ops": {"eval_modelx__table": {"config": {"seeds": 1, "shots": ["5"], "targets": ["new"]}}}}
+    result = platform.definitions.resolve_job_def("evaluate_modelx").execute_in_process(
+        instance=platform.instance, run_config=config
+    )
+    assert checks_of(result) == {assets.HAS_DATASETS: True}
+    (row,) = stored(platform.lake, MODELX_TABLE, "").to_dict("records")
+    assert (row["target"], row["sources"], row["shots"], row["seeds"]) == ("new", "old + spmv", 5, 1)
+    assert row["features"] == "partly shared"
+    for method in ("product", "zero_shot", "target_best", "oracle_100x"):
+        assert row[method] >= 0
+    assert "new" in (platform.lake.reports / "modelx.html").read_text()
 
 
 def shell_and_registry_agree(folder: Path) -> None:
@@ -138,17 +156,17 @@ def shell_and_registry_agree(folder: Path) -> None:
 def a_new_table_makes_a_new_version(platform: Platform) -> None:
     land_table(platform.lake, runs(12, 12, 9.0), "quartz", "seconds", dataset="new")
     ingest(platform.lake, "quartz")
-    assert platform.tick() == [("assemble_dataset_job", "new")], "and no other dataset"
-    platform.run("assemble_dataset_job", "new")
-    assert platform.tick() == [("adapt_dataset_job", "new")]
-    platform.run("adapt_dataset_job", "new")
+    assert platform.tick() == [("assemble_dataset", "new")], "and no other dataset"
+    platform.run("assemble_dataset", "new")
+    assert platform.tick() == [("adapt_dataset", "new")]
+    platform.run("adapt_dataset", "new")
     verdicts = rows_of(platform.lake, DATASET_VERDICTS, "new")
     assert verdicts is not None
     assert verdicts["version"].tolist() == [1, 2]
     assert verdicts["shots"].tolist() == [24, 36]
     assert verdicts["new_runs_count"].tolist() == [0, 12]
     assert platform.tick() == []
-    again = platform.run("adapt_dataset_job", "new")
+    again = platform.run("adapt_dataset", "new")
     assert max(versions("perf-transfer-new").values()) == 2, "the same data makes no other version"
     assert again.success
 
@@ -156,27 +174,25 @@ def a_new_table_makes_a_new_version(platform: Platform) -> None:
 def test_a_dataset_that_is_alone_waits_for_a_second_one_and_says_so(platform: Platform) -> None:
     land_table(platform.lake, runs(20, 1), "quartz", "seconds", dataset="old")
     ingest(platform.lake)
-    assert platform.tick() == [("assemble_dataset_job", "old")]
-    platform.run("assemble_dataset_job", "old")
-    assert platform.tick() == [("adapt_dataset_job", "old")]
-    result = platform.run("adapt_dataset_job", "old")
+    assert platform.tick() == [("assemble_dataset", "old")]
+    platform.run("assemble_dataset", "old")
+    assert platform.tick() == [("adapt_dataset", "old")]
+    result = platform.run("adapt_dataset", "old")
     (check,) = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == (CAN_BE_ADAPTED, False)
     assert "only dataset" in str(check.metadata["why_not"].value)
-    assert not result.asset_materializations_for_node("judge_dataset")
+    assert not result.asset_materializations_for_node("eval_dataset__verdicts")
     land_table(platform.lake, runs(20, 2), "ruby", "seconds", dataset="new")
     ingest(platform.lake)
-    assert platform.tick() == [("assemble_dataset_job", "new")]
-    platform.run("assemble_dataset_job", "new")
-    assert platform.tick() == [("adapt_dataset_job", "new"), ("adapt_dataset_job", "old")]
+    assert platform.tick() == [("assemble_dataset", "new")]
+    platform.run("assemble_dataset", "new")
+    assert platform.tick() == [("adapt_dataset", "new"), ("adapt_dataset", "old")]
     requests = weekly_datasets(dg.build_schedule_context(platform.instance, resources={"lake": platform.resource}))
     assert [request.partition_key for request in requests] == ["new", "old"]
 
 
 def test_modelx_table_says_where_there_are_too_few_datasets(platform: Platform) -> None:
-    result = platform.definitions.resolve_job_def("make_modelx_table_job").execute_in_process(
-        instance=platform.instance
-    )
+    result = platform.definitions.resolve_job_def("evaluate_modelx").execute_in_process(instance=platform.instance)
     (check,) = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == (assets.HAS_DATASETS, False)
     assert "needs two datasets" in str(check.metadata["why_not"].value)

@@ -15,6 +15,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources import evaluation
 from perf_assets.storage.checkpoints import Unfinished
 from perf_assets.storage.lake import Lake
+from tests.defs.reads import check_edges, recorded_reads
 from tests.reports.tables import embeddings, scores
 
 
@@ -40,12 +41,14 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
 
     resource = LakeResource(root=str(lake.root))
     resource.warehouse().rebuild()
-    assets = [evaluation.run_xamm_experiments, evaluation.draw_xamm_embeddings, evaluation.write_xamm_report]
+    assets = [evaluation.eval_xamm__scores, evaluation.eval_xamm__embeddings, evaluation.eval_xamm__report]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("perf_assets.features.fleet.samples.fleet_samples", lambda tables: SimpleNamespace(digest="d"))
         patch.setattr("perf_assets.models.source.experiments.run_experiments", given_scores)
         patch.setattr("perf_assets.models.source.experiments.embedding_pictures", given_pictures)
-        done = dg.materialize(assets, resources={"lake": resource})
+        with recorded_reads() as reads:
+            done = dg.materialize(assets, resources={"lake": resource})
+        check_edges(reads, "experiments")
     assert done.success
     assert seeds == [3]
     assert not list((lake.root / "unfinished").glob("*"))
@@ -59,7 +62,7 @@ def metadata_of(done: dg.ExecuteInProcessResult, asset: str) -> dict[str, object
 
 def test_scores_are_stored_and_shown(results: dg.ExecuteInProcessResult, lake: Lake) -> None:
     warehouse = LakeResource(root=str(lake.root)).warehouse()
-    metadata = metadata_of(results, "run_xamm_experiments")
+    metadata = metadata_of(results, "eval_xamm__scores")
     assert metadata["dagster/row_count"] == len(scores())
     assert "raw counters (`raw_xgboost`)" in str(metadata["mape machine_descriptions lomo"])
     stored = warehouse.frame("SELECT * FROM eval_xamm__scores")
@@ -70,7 +73,7 @@ def test_scores_are_stored_and_shown(results: dg.ExecuteInProcessResult, lake: L
 
 
 def test_the_page_is_written_and_linked(results: dg.ExecuteInProcessResult, lake: Lake) -> None:
-    metadata = metadata_of(results, "write_xamm_report")
+    metadata = metadata_of(results, "eval_xamm__report")
     assert metadata["page"] == str(lake.reports / "xamm.html")
     assert metadata["open"] == (lake.reports / "xamm.html").as_uri()
     assert metadata["data"] == "measured machines"

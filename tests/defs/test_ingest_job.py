@@ -109,7 +109,7 @@ def test_a_violated_rule_fails_its_blocking_check(
 
 
 def test_assets_carry_what_the_ui_shows() -> None:
-    for definition in (raw.read_bundles, raw.load_warehouse, features.derive_features):
+    for definition in (raw.raw_landing__bundles, raw.load_warehouse, features.derive_features):
         for spec in definition.specs:
             assert spec.description
             assert spec.kinds

@@ -229,10 +229,10 @@ def test_a_run_that_is_executed_again_is_not_taken_for_the_dead_one_before_it(
     """Dagster copies the tags of a run, also the one that names its process."""
     with subprocess.Popen(["true"]) as gone:
         pass
-    before = create_run_for_test(instance, job_name="adapt_machine_job")
+    before = create_run_for_test(instance, job_name="adapt_machine")
     run = create_run_for_test(
         instance,
-        job_name="adapt_machine_job",
+        job_name="adapt_machine",
         tags={PROCESS_TAG: f"{socket.gethostname()}:{gone.pid}:1.00"},
         parent_run_id=before.run_id,
         root_run_id=before.run_id,

@@ -16,6 +16,7 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import BundleFacts
 from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TRANSFER_MATRIX, TRANSFER_SCORES
+from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.reports.fleet import FLEET_PAGE
@@ -24,15 +25,17 @@ from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.registry.versions import load, promote, roll_back, versions
+from perf_assets.scheduling import experiment
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from tests.conftest import COLLECTED_AT
-from tests.defs.reads import Reads, recorded_reads
+from tests.defs.reads import READS, Reads, check_edges, recorded_reads
 from tests.docs.newbox import copy_lake
 from tests.installation import Installation, bundles_of, land_bundles
 from tests.reports.site_checks import check_site
+from tests.scheduling.traces import line, write
 from tests.trained_site import MACHINES, copy_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("training")]
@@ -61,10 +64,10 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
         instance.add_dynamic_partitions("machines", [TARGET])
         with recorded_reads() as reads:
             run(instance, lake, "ingest_machine", (TARGET,))
-            scored = {"score_machine": {"config": {"seeds": 1, "shots": [0, 5]}}}
-            run(instance, lake, "adapt_machine_job", (TARGET,), scored)
-            run(instance, lake, "draw_machines_job")
-            run(instance, lake, "write_fleet_page_job")
+            scored = {"eval_transfer__scores": {"config": {"seeds": 1, "shots": [0, 5]}}}
+            run(instance, lake, "adapt_machine", (TARGET,), scored)
+            run(instance, lake, "report_amms")
+            run(instance, lake, "report_fleet")
         yield Site(lake, instance, reads)
 
 
@@ -113,10 +116,11 @@ def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
 
 
 def test_an_edge_of_the_graph_means_that_the_child_reads_the_parent(made: Site) -> None:
-    problems = made.reads.problems()
-    assert not problems, "\n".join(problems)
-    made_there = set().union(*made.reads.by_step)
-    assert {"core_runs__features", "model_amm__machines", "model_target__adapted", "out_report__machine"} <= made_there
+    check_edges(made.reads, "training")
+
+
+def test_steps_of_the_training_read_their_parents_and_nothing_else(trained_once: Installation) -> None:
+    check_edges(Reads.load(trained_once.root / READS), "trained_once")
 
 
 def test_every_machine_has_its_amm_of_one_encoder(made: Site) -> None:
@@ -167,14 +171,28 @@ def test_the_target_model_answers_with_an_interval(made: Site) -> None:
 
 def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> None:
     lake, instance = site.lake, site.instance
-    steps: dict[str, object] = {"score_all_pairs": {"config": {"seeds": 1, "shots": [0, 5]}}}
-    run(instance, lake, "score_all_pairs_job", steps=steps)
+    steps: dict[str, object] = {"eval_transfer__matrix": {"config": {"seeds": 1, "shots": [0, 5]}}}
+    with recorded_reads() as reads:
+        run(instance, lake, "evaluate_pairs", steps=steps)
+    check_edges(reads, "pairs")
     first = metadata(instance, TRANSFER_MATRIX.name)
     assert first["pairs_kept_from_before_count"] == 0
     assert first["pairs_count"] == stored(lake, TRANSFER_MATRIX, "")[["source", "target"]].drop_duplicates().shape[0]
-    run(instance, lake, "score_all_pairs_job", steps=steps)
+    run(instance, lake, "evaluate_pairs", steps=steps)
     assert metadata(instance, TRANSFER_MATRIX.name)["pairs_kept_from_before_count"] == first["pairs_count"]
     the_fleet_has_its_page(lake, instance)
+
+
+def test_the_scheduling_experiment_reads_runs_and_the_champion(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "LOADS", (1.0,))
+    jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(60)]
+    config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": TARGET, "repetitions": 1}
+    with recorded_reads() as reads:
+        run(site.instance, site.lake, "simulate_schedules", steps={"out_schedule__turnaround": {"config": config}})
+    check_edges(reads, "schedules")
+    assert metadata(site.instance, TURNAROUND.name)["champion"] == f"perf-target-{TARGET} version 1"
 
 
 def test_a_machine_that_lands_later_is_predicted_from_every_machine_without_training(site: Site) -> None:
@@ -200,8 +218,8 @@ def refresh(instance: dg.DagsterInstance, lake: Lake) -> dg.ExecuteInProcessResu
     gc.collect()
     config = {
         "ops": {
-            "adapt_machine": {"config": {"only_if_changed": True}},
-            "score_machine": {"config": {"seeds": 1, "shots": [0, 5]}},
+            "model_target__adapted": {"config": {"only_if_changed": True}},
+            "eval_transfer__scores": {"config": {"seeds": 1, "shots": [0, 5]}},
         }
     }
     return job.execute_in_process(config, instance=instance, partition_key="dane", raise_on_error=False)

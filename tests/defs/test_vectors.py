@@ -21,6 +21,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.workflows.vectors import state
+from tests.defs.reads import check_edges, recorded_reads
 from tests.defs.test_training import metadata, run
 from tests.docs.newbox import copy_lake
 from tests.installation import Installation, bundles_of
@@ -40,12 +41,15 @@ def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path:
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         instance.add_dynamic_partitions("machines", list(MACHINES))
-        run(instance, lake, "train_vector_job")
+        run(instance, lake, "train_vectors")
         assert instance.get_latest_materialization_event(dg.AssetKey(VECTOR)) is None, "nothing to follow yet"
-        trained = {"train_vector_model": {"config": {"retrain": True, **QUICK}}}
-        run(instance, lake, "train_vector_job", steps=trained)
+        trained = {"model_vector__relative": {"config": {"retrain": True, **QUICK}}}
         scored = {"score_vectors": {"config": {"protocols": ["sample"], **QUICK}}}
-        run(instance, lake, "score_vectors_job", steps=scored)
+        with recorded_reads() as reads:
+            run(instance, lake, "train_vectors", steps=trained)
+            run(instance, lake, "evaluate_vectors", steps=scored)
+            run(instance, lake, "report_fleet")
+        check_edges(reads, "vectors")
         shown = metadata(instance, VECTOR)
         assert shown["mlflow_uri"] == "models:/perf-relative-vector/1"
         assert shown["is_simulated"] == "true"
@@ -76,7 +80,7 @@ def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -
     warehouse = LakeResource(root=str(lake.root)).warehouse()
     assert state(warehouse, 14).absent_machines == ("dane",)
     # What the automation starts: no configuration.
-    run(instance, lake, "train_vector_job")
+    run(instance, lake, "train_vectors")
     shown = metadata(instance, VECTOR)
     assert (shown["mlflow_uri"], shown["joined"]) == ("models:/perf-relative-vector/2", "dane")
     assert isinstance(shown["shots_count"], int)
@@ -92,7 +96,7 @@ def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -
     assert (answers.loc[answers["machine"] == "dane", "relative_time"] == 1.0).all()
     with pytest.raises(BadInputError, match="runs on 'dane' are not known to this model, only those on lassen, quartz"):
         served.predict(served.input_example.assign(source_machine="dane"))
-    run(instance, lake, "train_vector_job")
+    run(instance, lake, "train_vectors")
     assert versions(NAME) == {"champion": 2}, "nothing is new, so nothing is made"
     now = state(warehouse, 14)
     assert now.absent_machines == ()
@@ -112,7 +116,7 @@ def a_machine_joins_by_command(instance: dg.DagsterInstance) -> None:
 def the_next_training_is_judged_beside_the_champion(
     instance: dg.DagsterInstance, lake: Lake, trained: dict[str, object]
 ) -> None:
-    run(instance, lake, "train_vector_job", steps=trained)
+    run(instance, lake, "train_vectors", steps=trained)
     last = stored(lake, VECTOR_VERDICTS, "").iloc[-1]
     assert (last["version"], last["champion_version"]) == (4, 3)
     assert set(last["machines"].split(", ")) == {*MACHINES, "dane"}
@@ -132,12 +136,14 @@ def test_the_weekly_schedule_trains_the_vector_model_and_its_settings_are_in_the
     assert isinstance(weekly, dg.ScheduleDefinition)
     with dg.build_schedule_context() as context:
         (request,) = weekly.evaluate_tick(context).run_requests or []
-    assert request.run_config["ops"]["train_vector_model"]["config"] == {"retrain": True}
-    job = definitions.resolve_job_def("train_vector_job")
+    assert request.run_config["ops"]["model_vector__relative"]["config"] == {"retrain": True}
+    job = definitions.resolve_job_def("train_vectors")
     given = {
-        "ops": {"train_vector_model": {"config": {"retrain": True, "net": {"latent": 4}, "components": ["xgboost"]}}}
+        "ops": {
+            "model_vector__relative": {"config": {"retrain": True, "net": {"latent": 4}, "components": ["xgboost"]}}
+        }
     }
-    assert dg.validate_run_config(job, given)["ops"]["train_vector_model"]["config"]["net"]["latent"] == 4
+    assert dg.validate_run_config(job, given)["ops"]["model_vector__relative"]["config"]["net"]["latent"] == 4
     graph = definitions.resolve_asset_graph()
     for name in (VECTOR, VECTOR_VERDICTS.name, "out_schedule__turnaround"):
         assert graph.get(dg.AssetKey(name)).automation_condition is not None, name

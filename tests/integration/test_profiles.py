@@ -49,15 +49,15 @@ def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
     monkeypatch.setenv(VARIABLE, str(profile))
     with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
         assert write_profile(tmp_path, {"existing": {"address": cluster.scheduler_address}}) == profile
-        config = {"ops": {"score_all_pairs": {"config": {"seeds": 1}}}}
-        done = launch(dict(os.environ), "score_all_pairs_job", config)
+        config = {"ops": {"eval_transfer__matrix": {"config": {"seeds": 1}}}}
+        done = launch(dict(os.environ), "evaluate_pairs", config)
         assert done.returncode == 0, done.stderr
         ran = set(cluster.scheduler.task_prefixes)
-    assert {"score_all_pairs_job.score_all_pairs", "priors_of", "score_pair"} <= ran, ran
+    assert {"evaluate_pairs.eval_transfer__matrix", "priors_of", "score_pair"} <= ran, ran
 
     monkeypatch.setenv(VARIABLE, "laptop")
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    samples = fleet_samples(LakeResource().fleet_tables())
+    samples = fleet_samples(LakeResource().fleet().tables())
     every = pairs(samples, 1)
     found = stored(site.lake, TRANSFER_MATRIX, "")
     assert len(found[["source", "target"]].drop_duplicates()) == len(every) > 1
@@ -70,7 +70,7 @@ def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
 
 def test_a_workstation_runs_steps_in_their_own_processes(site: Installation) -> None:
     environment = site.environment() | {VARIABLE: "workstation", "PYTHONPATH": str(PROJECT)}
-    done = launch(environment, "write_fleet_page_job", {})
+    done = launch(environment, "report_fleet", {})
     assert done.returncode == 0, done.stderr
     assert "Launching subprocess for" in done.stderr + done.stdout
     assert (site.lake.reports / "index.html").is_file()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("live")]
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-GROUPS = ("landing", "raw", "core", "machines", "sources", "targets", "evaluation", "reports")
+GROUPS = ("landing", "raw", "core", "machines", "sources", "targets", "datasets", "evaluation", "reports")
+WIDTH, HEIGHT = 1600, 1000
 PATIENCE = 90_000
 """Milliseconds; other tests use the same two cores."""
 
@@ -31,7 +32,7 @@ def adapted(joined: Joined) -> str:
 @pytest.fixture(scope="module")
 def tab(live: Up) -> Iterator["Page"]:
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.set_default_timeout(PATIENCE)
         yield page
 
@@ -53,10 +54,15 @@ def see(tab: "Page", text: str) -> None:
     playwright.expect(tab.get_by_text(text).first).to_be_visible(timeout=PATIENCE)
 
 
-def test_the_lineage_shows_the_groups(live: Up, tab: "Page", shoot) -> None:
+def test_the_lineage_shows_all_groups_on_one_screen(live: Up, tab: "Page", shoot) -> None:
     tab.goto(f"{live.dagster}/asset-groups")
     for group in GROUPS:
         see(tab, group)
+        # The last one is that of the graph; the others are of the list beside it.
+        box = tab.get_by_text(group, exact=True).last.bounding_box()
+        assert box is not None
+        assert 0 < box["x"] < box["x"] + box["width"] < WIDTH
+        assert 0 < box["y"] < box["y"] + box["height"] < HEIGHT
     shoot("lineage")
 
 

@@ -3,23 +3,29 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from fastapi.testclient import TestClient
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
+from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, Fleet
+from tests.serving.test_compare import QUARTZ, rows_of
 
 pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+LIMITS = Limits(body_bytes=200_000, rows=100, seconds=60.0)
 
 
 def run(*arguments: str) -> Result:
@@ -212,3 +218,47 @@ def test_a_host_with_a_warehouse_of_its_own_answers_from_the_record_as_it_is_now
     )
     ingest_machine(lake, fleet.reference, read_bundle)
     assert run("predict", "--from", fleet.reference, "--to", MACHINE, "--args", "-n 123456", "--json").exit_code == 0
+
+
+def test_compare_on_a_host_with_a_warehouse_of_its_own_knows_what_another_host_ingested(
+    fleet: Fleet, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERF_ASSETS_WAREHOUSE", str(tmp_path / "host" / "warehouse.duckdb"))
+    asked = ("compare", "Kripke", "--machines", MACHINE, "--from", fleet.reference, "--predicted", "--json")
+    for sizes in (2, 3):
+        rows = rows_of(fleet, fleet.reference, sizes, ("Kripke",))
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        land_samples(tmp_path / "rows.csv", fleet.reference, str(sizes))
+        ingest_machine(lake, fleet.reference, read_bundle)
+        done = run(*asked)
+        assert done.exit_code == 0, done.output
+        (cedar,) = json.loads(done.stdout)["machines"]
+        assert cedar["configurations"]["champion"] == sizes
+
+
+def test_a_service_on_a_host_with_a_warehouse_of_its_own_reads_data_sheets_that_land_while_it_runs(
+    fleet: Fleet, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERF_ASSETS_WAREHOUSE", str(tmp_path / "host" / "warehouse.duckdb"))
+    asked = fleet.run(fleet.unseen()[0]).model_copy(
+        update={"machine": "elm", "counters": {"ex_ret_instr": 1e9, "ex_ret_brn": 1e8, "PAPI_LD_INS": 3e8}}
+    )
+    rows, path, sheet = rows_of(fleet, "elm", 2, ("Kripke",)), tmp_path / "rows.csv", tmp_path / "sheet.yaml"
+    text = QUARTZ.read_text().replace("machine: quartz", "machine: elm")
+    sheet.write_text(re.sub(r"microarchitecture: .*", "microarchitecture: zen2", text))
+    with TestClient(create_app(Predictor(lake), LIMITS, None), "http://127.0.0.1") as client:
+        answers = []
+        for name, options in (("runs", ()), ("runs-and-sheet", ("--spec", str(sheet)))):
+            rows.assign(args=name).to_csv(path, index=False)
+            land_samples(path, "elm", name, *options)
+            ingest_machine(lake, "elm", read_bundle)
+            answers.append(client.post("/predict", json={"target": "fir", "runs": [asked.model_dump()]}))
+    assert "has none of the counters" in answers[0].text, "without a data sheet they mean nothing"
+    assert answers[1].status_code == 200, answers[1].text
+    (prediction,) = answers[1].json()["predictions"]
+    assert "branch_ratio" not in " ".join(prediction["warnings"])
+
+
+def land_samples(path: Path, machine: str, name: str, *options: str) -> None:
+    given = ("land", str(path), "--machine", machine, "--kind", "samples", "--target", "wall_seconds", "--name", name)
+    assert run(*given, *options).exit_code == 0

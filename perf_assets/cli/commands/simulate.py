@@ -129,18 +129,19 @@ def command(
 
 
 def _fleet(machines: str | None, nodes: int | None, is_moldable: bool, seed: int) -> _Fleet:
-    from perf_assets.defs.resources import LakeResource
-    from perf_assets.defs.scheduling.inputs import fleet_problems, most_scaling_machine
     from perf_assets.scheduling.simulate import Machine
+    from perf_assets.storage.lake import Lake
+    from perf_assets.workflows.fleet import Fleet
+    from perf_assets.workflows.scheduled_problems import fleet_problems, most_scaling_machine
 
-    lake = LakeResource()
+    fleet = Fleet(Lake.default())
     if machines is not None:
         sizes = _sizes(machines)
     elif nodes is not None:
-        sizes = {most_scaling_machine(lake): nodes}
+        sizes = {most_scaling_machine(fleet): nodes}
     else:
         raise BadInputError("the trace does not say how many nodes its machine has: give --nodes")
-    problems = fleet_problems(lake, list(sizes))
+    problems = fleet_problems(fleet, list(sizes))
     return _Fleet(tuple(Machine(name, size) for name, size in sizes.items()), problems, is_moldable, seed)
 
 

@@ -17,7 +17,7 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.defs.failures import explained
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import PREVIEW_ROWS, Metadata, asset_spec, group_of, materialization
+from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, group_of, materialization
 from perf_assets.storage.warehouse import Warehouse
 
 _INPUTS = [RUNS.name, SPECS.name, MERGED_COUNTERS.name]
@@ -38,25 +38,31 @@ _SPECS = [
 ]
 
 
-@dg.multi_asset(specs=_SPECS, partitions_def=machines, name="derive_features", pool="warehouse")
+@dg.multi_asset(specs=_SPECS, partitions_def=machines, name="derive_features", pool=POOL)
 @explained
 def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Make what follows from a machine's raw tables, in one transaction."""
-    warehouse, machine = lake.warehouse(), context.partition_key
-    counts = warehouse.derive_machine(machine)
-    counters, _ = warehouse.counters_of(machine)
-    unknown = lake.unmapped_counters(machine)
+    fleet, machine = lake.fleet(), context.partition_key
+    counts = fleet.warehouse.derive_machine(machine)
+    unknown = fleet.unmapped_counters(machine)
+    reasons = fleet.warehouse.frame(_REASONS, [machine])
     notes: dict[str, Metadata] = {
         FEATURES.name: {"unmapped_counters_count": len(unknown), "unmapped_counters": ", ".join(unknown) or "none"},
-        UNMATCHED.name: {"reasons": dg.MetadataValue.md(markdown_rows(warehouse.frame(_REASONS, [machine])))},
+        UNMATCHED.name: {"reasons": dg.MetadataValue.md(markdown_rows(reasons))},
     }
     for table in DERIVED_TABLES:
-        result = materialization(warehouse, table, machine, counts[table.name])
+        result = materialization(fleet.warehouse, table, machine, counts[table.name])
         yield result._replace(metadata={**(result.metadata or {}), **notes.get(table.name, {})})
-    yield dg.MaterializeResult(
+    yield _wide(fleet.warehouse, machine, counts[FEATURES.name])
+
+
+def _wide(warehouse: Warehouse, machine: str, row_count: int) -> dg.MaterializeResult[None]:
+    """Counters under the machine's own names."""
+    counters, _ = warehouse.counters_of(machine)
+    return dg.MaterializeResult(
         asset_key=COUNTERS_WIDE,
         metadata={
-            "dagster/partition_row_count": counts[FEATURES.name],
+            "dagster/partition_row_count": row_count,
             "counters_count": len(counters),
             "preview": dg.MetadataValue.md(_first_rows(warehouse, machine)),
         },

@@ -11,7 +11,7 @@ from perf_assets.defs.failures import explained
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.reading_ahead import read_ahead
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import asset_spec, materialization
+from perf_assets.defs.specs import POOL, asset_spec, materialization
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.ingest import ingest_machine
@@ -34,10 +34,10 @@ class ReadBundlesConfig(dg.Config):
         )
     ],
     partitions_def=machines,
-    name="read_bundles",
+    name=BUNDLES.name,
 )
 @explained
-def read_bundles(
+def raw_landing__bundles(
     context: dg.AssetExecutionContext, config: ReadBundlesConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Read a machine's new bundles into the record."""
@@ -66,7 +66,7 @@ def read_bundles(
     specs=[asset_spec(table, {"duckdb"}, deps=[BUNDLES.name]) for table in RECORD_TABLES],
     partitions_def=machines,
     name="load_warehouse",
-    pool="warehouse",
+    pool=POOL,
 )
 @explained
 def load_warehouse(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:

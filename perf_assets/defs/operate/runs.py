@@ -36,7 +36,7 @@ from perf_assets.defs.operate.dead_runs import PROCESS_TAG, end_dead_runs, own_p
 from perf_assets.defs.partitions import datasets as datasets_partitions
 from perf_assets.defs.partitions import machines as machines_partitions
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.targets.adaptation import NOT_MADE
+from perf_assets.defs.targets.assets import NOT_MADE
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address
 from perf_assets.storage.datasets import dataset_digests
@@ -73,7 +73,7 @@ def ingest_machines(
     machines: Sequence[str], on_start: Callable[[str], None], *, reread: bool = False
 ) -> Iterator[MachineOutcome]:
     """Run the ingestion job for each machine in this process; a machine that fails does not stop the others."""
-    config = _QUIET | {"ops": {"read_bundles": {"config": {"reread": reread}}}}
+    config = _QUIET | {"ops": {"raw_landing__bundles": {"config": {"reread": reread}}}}
     with open_instance() as instance:
         end_dead_runs(instance)
         instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
@@ -95,7 +95,7 @@ def train_fleet(seed: int, on_stage: Callable[[str], None], settings: Mapping[st
     """
     sources = {"ops": {"train_source_models": {"config": {"seed": seed, **settings}}}}
     stages: list[_Stage] = [
-        ("AMM encoder", train_encoder_job.name, _seeded("train_amm_encoder", seed), None),
+        ("AMM encoder", train_encoder_job.name, _seeded("model_amm__encoder", seed), None),
         ("source models", train_source_job.name, sources, None),
     ]
     _run_stages(stages, on_stage)
@@ -112,8 +112,8 @@ def adapt_machines(
     not stop the others.
     """
     config = {
-        "adapt_machine": {"config": {"seed": seed, "only_if_changed": False, **(settings or {})}},
-        "score_machine": {"config": {"seeds": seeds}},
+        "model_target__adapted": {"config": {"seed": seed, "only_if_changed": False, **(settings or {})}},
+        "eval_transfer__scores": {"config": {"seeds": seeds}},
     }
     stages: list[_Stage] = [(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines]
     failures = _run_stages(stages, on_stage, goes_on=True)
@@ -130,8 +130,8 @@ def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: Cal
     if unknown:
         raise BadInputError(f"dataset {unknown[0]!r} is not known; there are {listed(every) or 'none yet'}")
     config = {
-        "adapt_dataset": {"config": {"seed": seed, "only_if_changed": False}},
-        "score_dataset": {"config": {"seeds": seeds}},
+        "model_transfer__adapted": {"config": {"seed": seed, "only_if_changed": False}},
+        "eval_dataset__scores": {"config": {"seeds": seeds}},
     }
     stages: list[_Stage] = [(f"model of {d}", adapt_dataset_job.name, {"ops": config}, d) for d in datasets or every]
     failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
@@ -157,7 +157,7 @@ def make_modelx_table(
     """Make ModelX's table on the datasets of the lake, and its page."""
     assemble_datasets(on_stage)
     settings = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
-    config = {"ops": {"make_modelx_table": {"config": settings}}}
+    config = {"ops": {"eval_modelx__table": {"config": settings}}}
     _run_stages([("ModelX's table", make_modelx_table_job.name, config, None)], on_stage)
 
 
@@ -166,15 +166,15 @@ def evaluate_xamm(
 ) -> None:
     """Run the xAMM experiments with these methods and embeddings, or all, and write their page."""
     steps = {
-        "run_xamm_experiments": {"config": {"seeds": seeds, "methods": list(methods)}},
-        "draw_xamm_embeddings": {"config": {"embeddings": list(embeddings)}},
+        "eval_xamm__scores": {"config": {"seeds": seeds, "methods": list(methods)}},
+        "eval_xamm__embeddings": {"config": {"embeddings": list(embeddings)}},
     }
     _run_stages([("xAMM experiments", evaluate_xamm_job.name, {"ops": steps}, None)], on_stage)
 
 
 def score_pairs(seeds: int, shots: Sequence[int], on_stage: Callable[[str], None]) -> None:
     """Score all ordered pairs of machines over numbers of shots."""
-    config = {"ops": {"score_all_pairs": {"config": {"seeds": seeds, "shots": list(shots)}}}}
+    config = {"ops": {"eval_transfer__matrix": {"config": {"seeds": seeds, "shots": list(shots)}}}}
     _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
 
 
@@ -199,7 +199,7 @@ def make_vectors(
     """Train, register and judge the vector model; score all methods with so many seeds, if any."""
     made_of = settings.model_dump()
     config = {"relative_to": relative_to, "seed": seed, "retrain": True, **made_of}
-    training = {"ops": {"train_vector_model": {"config": config}}}
+    training = {"ops": {"model_vector__relative": {"config": config}}}
     stages: list[_Stage] = [("vector model", train_vector_job.name, training, None)]
     if seeds:
         scoring = {"ops": {"score_vectors": {"config": {"relative_to": relative_to, "seeds": seeds, **made_of}}}}
@@ -209,7 +209,7 @@ def make_vectors(
 
 def add_to_vectors(machine: str, on_stage: Callable[[str], None]) -> None:
     """Let a machine join the vector model in use, from its few runs."""
-    config = {"ops": {"train_vector_model": {"config": {"added_machine": machine}}}}
+    config = {"ops": {"model_vector__relative": {"config": {"added_machine": machine}}}}
     _run_stages([(f"{machine} joins the vector model", train_vector_job.name, config, None)], on_stage)
 
 

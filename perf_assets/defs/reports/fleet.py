@@ -5,13 +5,13 @@ from datetime import timedelta
 import dagster as dg
 
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
-from perf_assets.core.tables.models import TRANSFER_SCORES
+from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import in_markdown
 from perf_assets.defs.conditions import FOLLOWS
 from perf_assets.defs.failures import explained
-from perf_assets.defs.reports.fleet_facts import fleet_facts
+from perf_assets.defs.links import dagster_url, mlflow_url
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.specs import model_spec
@@ -31,9 +31,9 @@ FLEET_PAGE = "out_report__fleet"
                 BUNDLES.name,
                 RUNS.name,
                 TIMINGS.name,
+                VECTOR_FEATURES_TABLE.name,
                 WITH_AMM,
                 VERDICTS.name,
-                TRANSFER_SCORES.name,
                 PAGE,
                 VECTOR_VERDICTS.name,
             ],
@@ -41,17 +41,14 @@ FLEET_PAGE = "out_report__fleet"
             automation_condition=FOLLOWS, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
         )
     ],
-    name="write_fleet_page",
+    name=FLEET_PAGE,
 )
 @explained
-def write_fleet_page(lake: LakeResource) -> dg.MaterializeResult[None]:
+def out_report__fleet(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page from what is known at this moment."""
-    from perf_assets.reports.fleet.page import fleet_page
-    from perf_assets.storage.pages import INDEX, store_page
+    from perf_assets.workflows.fleet_page import write_fleet_page
 
-    (lake.lake().reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
-    facts = fleet_facts(lake)
-    path = store_page(lake.lake(), INDEX, fleet_page(facts))
+    path, facts = write_fleet_page(lake.fleet(), dagster_url(), mlflow_url())
     actions = [
         f"- **{state.machine}**: {in_markdown(action)}" for state in facts.machines for action in state.actions[:1]
     ]

@@ -1,7 +1,6 @@
 """Asset of the scheduling experiment: what predictions are worth to a scheduler."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -15,20 +14,12 @@ from perf_assets.defs.conditions import FOLLOWS_ONCE_MADE
 from perf_assets.defs.failures import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import Metadata, asset_spec
-from perf_assets.storage.checkpoints import Unfinished
-from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import has_rows, store, stored
-from perf_assets.workflows.schedule import Asked
+from perf_assets.defs.targets.assets import ADAPTED
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.scheduling.experiment import Experiment
-
-_ORIGIN = (
-    "Trace: when jobs come, how wide and long they are, what users ask for ({trace}). Fleet: how much longer a job "
-    "takes on fewer nodes ({fleet}). Target model: what the scheduler expects (predicted, for runs it has not seen)."
-)
 
 
 class ScheduleConfig(dg.Config):
@@ -47,76 +38,44 @@ class ScheduleConfig(dg.Config):
 
 @dg.multi_asset(
     specs=[
-        asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, VERDICTS.name]).replace_attributes(
+        asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, ADAPTED, VERDICTS.name]).replace_attributes(
             skippable=True, automation_condition=FOLLOWS_ONCE_MADE
         )
     ],
-    name="simulate_schedules",
+    name=TURNAROUND.name,
 )
 @explained
-def simulate_schedules(
+def out_schedule__turnaround(
     context: dg.AssetExecutionContext, config: ScheduleConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Schedule the trace by all strategies over loads, and draw what comes out."""
-    from perf_assets.defs.scheduling.inputs import champion_version, most_scaling_machine
+    from perf_assets.workflows.schedule import Asked, simulate_schedules
 
-    before = stored(lake.lake(), TURNAROUND, "") if has_rows(lake.lake(), TURNAROUND) else None
     given = {name: getattr(config, name) for name in Asked.model_fields}
-    asked = Asked.after(before, given, partial(most_scaling_machine, lake))
-    version = champion_version(asked.machine)
-    if config.only_if_changed and asked.was_made(before, version):
-        context.log.info(f"kept: {asked.machine}'s champion is still version {version}, and nothing else is asked for")
+    made = simulate_schedules(
+        lake.fleet(), given, context.log.info, loads=config.loads, only_if_changed=config.only_if_changed
+    )
+    if made is None:
         return
-    experiment, rows = _simulated(lake, asked, version, context.log.info, config.loads)
-    yield dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": len(rows),
-            "champion": f"perf-target-{asked.machine} version {version}",
-            **_findings(experiment, rows),
-            **_page(lake, experiment, rows),
-        }
-    )
+    pictures = {chart.name: dg.MetadataValue.md(f"![{chart.title}]({chart.picture_address})") for chart in made.charts}
+    metadata: Metadata = {
+        "dagster/row_count": len(made.rows),
+        "champion": made.champion,
+        "what is measured, simulated and predicted": made.origin,
+        "page": dg.MetadataValue.path(made.page),
+        "open": dg.MetadataValue.url(made.page.as_uri()),
+    }
+    yield dg.MaterializeResult(metadata=metadata | _findings(made.experiment, made.rows) | pictures)
 
 
-def _simulated(
-    lake: LakeResource, asked: Asked, version: int, say: Callable[[str], None], loads: Sequence[float]
-) -> "tuple[Experiment, pd.DataFrame]":
-    import pandas as pd
-
-    from perf_assets.defs.scheduling.inputs import fleet_problems, given_trace
-    from perf_assets.scheduling.experiment import LOADS, Experiment
-    from perf_assets.scheduling.simulate import Machine
-
-    trace, nodes = given_trace(asked.trace, asked.nodes, asked.seed)
-    experiment = Experiment(trace, fleet_problems(lake, [asked.machine]), Machine(asked.machine, nodes), asked.seed)
-    skipped = ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing"
-    say(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes; skipped: {skipped}")
-    kept = Unfinished(lake.lake(), TURNAROUND.name, experiment.digest)
-    rows = pd.DataFrame(experiment.rows(loads or LOADS, asked.repetitions, say, kept)).assign(
-        trace=trace.name,
-        trace_path=asked.trace,
-        seed=asked.seed,
-        machine=asked.machine,
-        champion_version=version,
-        nodes_count=nodes,
-        is_trace_simulated=trace.is_simulated,
-        is_simulated=lake.is_simulated(asked.machine) or trace.is_simulated,
-    )
-    store(lake.lake(), lake.warehouse(), TURNAROUND, rows)
-    kept.finish()
-    return experiment, rows
-
-
-def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.MetadataValue | str | float | int]:
+def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> Metadata:
     from perf_assets.scheduling.experiment import FULL_LOAD, where_faster
     from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE, STRATEGIES
 
     once = rows[rows["repetition"] == 0]
     keys = zip(once["strategy"], once["load_ratio"], strict=True)
     means = dict(zip(keys, once["turnaround_mean_seconds"], strict=True))
-    found: dict[str, dg.MetadataValue | str | float | int] = {
-        f"break-even, {name}": where_faster(means, name) for name in STRATEGIES if name != PRACTICE
-    }
+    found: Metadata = {f"break-even, {name}": where_faster(means, name) for name in STRATEGIES if name != PRACTICE}
     gain = 1 - means[PREDICTOR_MOLDABLE, FULL_LOAD] / means[PRACTICE, FULL_LOAD]
     needed = experiment.nodes_to_match(FULL_LOAD)
     nodes = experiment.machine.nodes
@@ -132,42 +91,4 @@ def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> dict[str, dg.Me
         "turnaround_gain_ratio at full load": float(gain),
         "nodes practice needs to match": f"{needed} instead of {nodes}" if needed else f"more than 8 times {nodes}",
         "at full load": dg.MetadataValue.md(markdown_rows(shown[columns].reset_index(), ",.2f")),
-        "what is measured, simulated and predicted": _origin(rows),
     }
-
-
-def _page(lake: LakeResource, experiment: "Experiment", rows: "pd.DataFrame") -> Metadata:
-    """Write the page; its pictures are on the asset too."""
-    from perf_assets.reports.schedule.page import GanttBar, day_chart, schedule_page, sweep_chart, turnaround_chart
-    from perf_assets.scheduling.experiment import DAY_SECONDS, FULL_LOAD, bars, busy_day
-
-    nodes = experiment.machine.nodes
-    schedules = experiment.schedules(FULL_LOAD)
-    begins = busy_day(next(iter(schedules.values())))
-    ends = begins + DAY_SECONDS
-    panels = {
-        name: [
-            GanttBar(bar.start, bar.end, bar.first_node, bar.nodes, bar.is_narrower, bar.was_killed)
-            for bar in bars(schedule, 0, begins, ends)
-        ]
-        for name, schedule in schedules.items()
-    }
-    charts = [
-        turnaround_chart(rows, FULL_LOAD),
-        sweep_chart(rows, experiment.trace.load(nodes)),
-        day_chart(panels, nodes, begins, ends),
-    ]
-    path = store_page(lake.lake(), "schedule.html", schedule_page(rows, charts, _origin(rows)))
-    return {
-        "page": dg.MetadataValue.path(path),
-        "open": dg.MetadataValue.url(path.as_uri()),
-        **{chart.name: dg.MetadataValue.md(f"![{chart.title}]({chart.picture_address})") for chart in charts},
-    }
-
-
-def _origin(rows: "pd.DataFrame") -> str:
-    """What is measured, simulated and predicted."""
-    return _ORIGIN.format(
-        trace="made up" if rows["is_trace_simulated"].iloc[0] else "measured",
-        fleet="simulated" if rows["is_simulated"].iloc[0] else "measured",
-    )

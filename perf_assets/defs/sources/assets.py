@@ -8,22 +8,25 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
-from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS
 from perf_assets.core.tables.runs import FEATURES
+from perf_assets.core.tables.schema import Table
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_LANDING
 from perf_assets.defs.failures import explained
 from perf_assets.defs.links import run_tags, version_metadata
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import FLEET, PREVIEW_ROWS, asset_spec, model_spec
-from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import store, stored
+from perf_assets.defs.specs import FLEET, POOL, PREVIEW_ROWS, Metadata, as_event, asset_spec, model_spec
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import stored_at
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from perf_assets.models.source.settings import SourceSettings
+    from perf_assets.workflows.train import RegisteredSource
 
 ENCODER = "model_amm__encoder"
 MAP = "out_amm__machines"
@@ -75,36 +78,31 @@ class SourceConfig(TrainingConfig):
             FLEET,
         )
     ],
-    name="train_amm_encoder",
+    name=ENCODER,
 )
 @explained
-def train_amm_encoder(
+def model_amm__encoder(
     context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Choose the options, train, register; then describe every machine, so that what follows finds them described."""
     from perf_assets.workflows.describe import train_and_register_encoder
 
-    tags = lake.provenance() | {"seed": str(config.seed), **run_tags(context)}
-    made = train_and_register_encoder(lake.fleet_tables(), config.seed, tags, context.log.info)
-    for machine in lake.lake().machines():
+    fleet = lake.fleet()
+    tags = fleet.provenance() | {"seed": str(config.seed), **run_tags(context)}
+    made = train_and_register_encoder(fleet.tables(), config.seed, tags, context.log.info)
+    for machine in fleet.lake.machines():
         for result in _described(context, lake, machine):
-            assert result.data_version is not None
-            version = {"dagster/data_version": result.data_version.value}
-            context.log_event(
-                dg.AssetMaterialization(AMMS.name, partition=machine, metadata=result.metadata, tags=version)
-            )
+            context.log_event(as_event(result, AMMS.name, machine))
     encoder = made.trained.encoder
-    return dg.MaterializeResult(
-        metadata={
-            "version": encoder.version,
-            "options": encoder.options.name,
-            "tried": dg.MetadataValue.md(markdown_rows(made.trained.tried)),
-            "machines": ", ".join(made.machines),
-            "left_out": "; ".join(made.left_out) or "none",
-            **version_metadata(made.version),
-        },
-        data_version=dg.DataVersion(encoder.version),
-    )
+    metadata: Metadata = {
+        "version": encoder.version,
+        "options": encoder.options.name,
+        "tried": dg.MetadataValue.md(markdown_rows(made.trained.tried)),
+        "machines": ", ".join(made.machines),
+        "left_out": "; ".join(made.left_out) or "none",
+    }
+    data_version = dg.DataVersion(encoder.version)
+    return dg.MaterializeResult(metadata=metadata | version_metadata(made.version), data_version=data_version)
 
 
 @dg.multi_asset(
@@ -114,11 +112,11 @@ def train_amm_encoder(
         )
     ],
     partitions_def=machines,
-    name="describe_machine",
-    pool="warehouse",
+    name=AMMS.name,
+    pool=POOL,
 )
 @explained
-def describe_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
+def model_amm__machines(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Say what a machine is like, by the frozen encoders in use, whether or not they were trained on it."""
     yield from _described(context, lake, context.partition_key)
 
@@ -127,17 +125,16 @@ def _described(
     context: dg.AssetExecutionContext, lake: LakeResource, machine: str
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Store a machine's description; one that cannot be described says why and goes on without."""
-    from perf_assets.workflows.describe import describe, digest_of_rows
+    from perf_assets.workflows.describe import describe_machine, digest_of_rows
 
     try:
-        rows = describe(lake.lake(), machine, *lake.benchmark(machine), is_simulated=lake.is_simulated(machine))
+        rows = describe_machine(lake.fleet(), machine)
     except (RegistryError, UnreadableFileError):
         raise
     except BadInputError as error:
         # What landed is good all the same: the machine is ingested, it only cannot be described.
         context.log.warning(str(error))
         return
-    lake.warehouse().load_results(AMMS)
     amms = rows[rows["is_chosen"]]
     yield dg.MaterializeResult(
         metadata={
@@ -159,29 +156,24 @@ def _described(
             [AMMS.name],
         ).replace_attributes(automation_condition=FOLLOWS)
     ],
-    name="draw_machines",
+    name=MAP,
 )
 @explained
-def draw_machines(lake: LakeResource) -> dg.MaterializeResult[None]:
+def out_amm__machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
-    from perf_assets.reports.xamm.amm_charts import amm_page, map_chart, vectors_chart
-    from perf_assets.storage.amm_files import export_amms, of_one_encoder
+    from perf_assets.workflows.describe import draw_machines
 
-    rows, stale = of_one_encoder(stored(lake.lake(), AMMS, "perf-assets train"))
-    vectors = export_amms(rows, lake.lake().reports / "amm.json")
-    export_amms(rows, lake.lake().reports / "amm.parquet")
-    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors)
-    path = store_page(lake.lake(), "amm.html", amm_page(rows, heat_map, on_a_map))
+    drawn = draw_machines(lake.lake())
     return dg.MaterializeResult(
         metadata={
-            "machines_count": len(vectors),
-            "described_by_another_encoder": ", ".join(stale) or "none",
-            "page": dg.MetadataValue.path(path),
-            "open": dg.MetadataValue.url(path.as_uri()),
-            "heat_map": dg.MetadataValue.md(f"![AMMs]({heat_map.picture_address})"),
-            "map": dg.MetadataValue.md(f"![Machines]({on_a_map.picture_address})"),
-            "json": dg.MetadataValue.path(lake.lake().reports / "amm.json"),
-            "parquet": dg.MetadataValue.path(lake.lake().reports / "amm.parquet"),
+            "machines_count": drawn.machines_count,
+            "described_by_another_encoder": ", ".join(drawn.stale) or "none",
+            "page": dg.MetadataValue.path(drawn.page),
+            "open": dg.MetadataValue.url(drawn.page.as_uri()),
+            "heat_map": dg.MetadataValue.md(f"![AMMs]({drawn.heat_map})"),
+            "map": dg.MetadataValue.md(f"![Machines]({drawn.on_a_map})"),
+            "json": dg.MetadataValue.path(drawn.page.with_suffix(".json")),
+            "parquet": dg.MetadataValue.path(drawn.page.with_suffix(".parquet")),
         }
     )
 
@@ -226,50 +218,52 @@ def train_source_models(
     context: dg.AssetExecutionContext, config: SourceConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Choose on held-out applications and machines, fit, register, and show what the models look at."""
-    from perf_assets.models.source.training import behaves_like, feature_masks
+    from perf_assets.workflows.train import store_explanations, train_and_register
+
+    fleet = lake.fleet()
+    tags = fleet.provenance() | run_tags(context)
+    made = train_and_register(fleet.lake, fleet.runs(), config.settings(), tags, context.log.info)
+    version = dg.DataVersion(made.data_version)
+    metadata = _shown(made) | tags
+    for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
+        registered = version_metadata(made.versions[with_amm])
+        yield dg.MaterializeResult(asset_key=name, data_version=version, metadata=registered | metadata)
+    yield _not_worse(made)
+    for table, rows in store_explanations(fleet, made).items():
+        yield dg.MaterializeResult(asset_key=table.name, metadata=_attention(fleet.lake, table, rows))
+
+
+def _shown(made: "RegisteredSource") -> Metadata:
+    """Metadata of both source models: scores beside baselines, and how long it took."""
     from perf_assets.reports.site import data_uri
     from perf_assets.reports.xamm.source_scores import source_scores
-    from perf_assets.workflows.train import train_and_register
 
-    tags = lake.provenance() | run_tags(context)
-    settings = config.settings()
-    made = train_and_register(lake.lake(), lake.fleet_runs(), settings, tags, context.log.info)
     scores = data_uri(lambda target: source_scores(made.trained.scores, target))
-    data_version = digest_of(f"{made.samples.digest} {made.encoder_version} {settings.model_dump_json()}".encode())
-    for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
-        yield dg.MaterializeResult(
-            asset_key=name,
-            data_version=dg.DataVersion(data_version),
-            metadata={
-                **version_metadata(made.versions[with_amm]),
-                "made_with": f"perf-amm version {made.encoder_number}, {made.encoder_version}",
-                "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
-                "scores_on_held_out": dg.MetadataValue.md(markdown_rows(made.trained.scores, ".3f")),
-                "selection_seconds": made.trained.selection_seconds,
-                "fit_seconds": made.trained.fit_seconds,
-                **tags,
-            },
-        )
+    return {
+        "made_with": f"perf-amm version {made.encoder_number}, {made.encoder_version}",
+        "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
+        "scores_on_held_out": dg.MetadataValue.md(markdown_rows(made.trained.scores, ".3f")),
+        "selection_seconds": made.trained.selection_seconds,
+        "fit_seconds": made.trained.fit_seconds,
+    }
+
+
+def _not_worse(made: "RegisteredSource") -> dg.AssetCheckResult:
     errors = {f"log_rmse of unseen {unseen}": blend for unseen, (blend, _) in made.log_errors.items()}
     plain = {f"threshold of unseen {unseen}": threshold for unseen, (_, threshold) in made.log_errors.items()}
-    yield dg.AssetCheckResult(
+    return dg.AssetCheckResult(
         asset_key=WITH_AMM, check_name="not_worse", passed=made.is_not_worse, metadata={**errors, **plain}
     )
-    explained_by = (
-        (BEHAVES_LIKE, behaves_like(made.samples, made.trained.model, settings)),
-        (FEATURE_MASKS, feature_masks(made.samples, made.embedded)),
-    )
-    for table, rows in explained_by:
-        path = store(lake.lake(), lake.warehouse(), table, rows.assign(is_simulated=lake.is_simulated()))
-        top = rows.sort_values("attention_ratio", ascending=False).groupby("app").head(PREVIEW_ROWS)
-        yield dg.MaterializeResult(
-            asset_key=table.name,
-            metadata={
-                "dagster/row_count": len(rows),
-                "most_attention": dg.MetadataValue.md(markdown_rows(top.sort_values("app"), ".3f")),
-                "record": dg.MetadataValue.path(path),
-            },
-        )
+
+
+def _attention(lake: Lake, table: Table, rows: "pd.DataFrame") -> Metadata:
+    """Metadata of a table of what models look at."""
+    top = rows.sort_values("attention_ratio", ascending=False).groupby("app").head(PREVIEW_ROWS)
+    return {
+        "dagster/row_count": len(rows),
+        "most_attention": dg.MetadataValue.md(markdown_rows(top.sort_values("app"), ".3f")),
+        "record": dg.MetadataValue.path(stored_at(lake, table)),
+    }
 
 
 @dg.multi_asset(
@@ -282,14 +276,14 @@ def train_source_models(
             [FEATURES.name, AMMS.name, WITH_AMM],
         )
     ],
-    name="make_model_inputs",
+    name=INPUTS,
 )
 @explained
-def make_model_inputs(lake: LakeResource) -> dg.MaterializeResult[None]:
+def model_source__inputs(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Put embeddings, AMMs and relative times side by side."""
     from perf_assets.workflows.inputs import inputs_file, make_inputs
 
-    rows = make_inputs(lake.lake(), lake.fleet_runs())
+    rows = make_inputs(lake.lake(), lake.fleet().runs())
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),

@@ -8,14 +8,13 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.defs.failures import explained
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, PREVIEW_ROWS, asset_spec, model_spec
-from perf_assets.storage.checkpoints import Unfinished
-from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import store, stored
+from perf_assets.storage.results import stored_at
 
 _SCORES = asset_spec(XAMM_SCORES, {"xgboost", "pytorch", "parquet"}, FLEET)
 _EMBEDDINGS = asset_spec(XAMM_EMBEDDINGS, {"pytorch", "scikitlearn", "parquet"}, FLEET)
+REPORT = "eval_xamm__report"
 _REPORT = model_spec(
-    "eval_xamm__report",
+    REPORT,
     "The xAMM experiments as one HTML page: tables, figures, and the paper's figures beside ours.",
     {"html"},
     [XAMM_SCORES.name, XAMM_EMBEDDINGS.name],
@@ -37,68 +36,57 @@ class PicturesConfig(dg.Config):
     )
 
 
-@dg.multi_asset(specs=[_SCORES], name="run_xamm_experiments")
+@dg.multi_asset(specs=[_SCORES], name=XAMM_SCORES.name)
 @explained
-def run_xamm_experiments(
+def eval_xamm__scores(
     context: dg.AssetExecutionContext, config: ExperimentsConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Score all methods on held-out applications and machines."""
-    from perf_assets.features.fleet.samples import fleet_samples
-    from perf_assets.models.source.experiments import only, run_experiments
     from perf_assets.reports.scores import markdown
+    from perf_assets.workflows.experiments import run_xamm_experiments
 
-    samples = fleet_samples(lake.fleet_tables())
-    kept = Unfinished(lake.lake(), XAMM_SCORES.name, samples.digest)
-    scores = run_experiments(samples, config.seeds, context.log.info, kept, only(config.methods))
-    scores["is_simulated"] = lake.is_simulated()
-    path = store(lake.lake(), lake.warehouse(), XAMM_SCORES, scores)
-    kept.finish()
+    fleet = lake.fleet()
+    scores = run_xamm_experiments(fleet, config.seeds, context.log.info, config.methods)
     shown = scores[["experiment", "protocol"]].drop_duplicates().itertuples(index=False)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(scores),
             "seeds": config.seeds,
-            **lake.provenance(),
+            **fleet.provenance(),
             **{f"mape {name} {kind}": dg.MetadataValue.md(markdown(scores, name, kind)) for name, kind in shown},
-            "record": dg.MetadataValue.path(path),
+            "record": dg.MetadataValue.path(stored_at(fleet.lake, XAMM_SCORES)),
         }
     )
 
 
-@dg.multi_asset(specs=[_EMBEDDINGS], name="draw_xamm_embeddings")
+@dg.multi_asset(specs=[_EMBEDDINGS], name=XAMM_EMBEDDINGS.name)
 @explained
-def draw_xamm_embeddings(
+def eval_xamm__embeddings(
     context: dg.AssetExecutionContext, config: PicturesConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Place all runs in two dimensions, by each kind of embedding."""
-    from perf_assets.features.fleet.samples import fleet_samples
-    from perf_assets.models.source.experiments import PICTURED, embedding_pictures
+    from perf_assets.workflows.experiments import draw_embeddings
 
-    samples = fleet_samples(lake.fleet_tables())
-    rows = embedding_pictures(samples, 0, context.log.info, config.embeddings or PICTURED)
-    rows["is_simulated"] = lake.is_simulated()
-    path = store(lake.lake(), lake.warehouse(), XAMM_EMBEDDINGS, rows)
+    rows = draw_embeddings(lake.fleet(), context.log.info, config.embeddings)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": len(rows),
             "is_simulated": bool(rows["is_simulated"].any()),
             "preview": dg.MetadataValue.md(markdown_rows(rows.head(PREVIEW_ROWS))),
-            "record": dg.MetadataValue.path(path),
+            "record": dg.MetadataValue.path(stored_at(lake.lake(), XAMM_EMBEDDINGS)),
         }
     )
 
 
-@dg.multi_asset(specs=[_REPORT], name="write_xamm_report")
+@dg.multi_asset(specs=[_REPORT], name=REPORT)
 @explained
-def write_xamm_report(lake: LakeResource) -> dg.MaterializeResult[None]:
+def eval_xamm__report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
     from perf_assets.reports.scores import origin
-    from perf_assets.reports.xamm.page import said, summary_picture, xamm_page
+    from perf_assets.reports.xamm.page import said, summary_picture
+    from perf_assets.workflows.experiments import write_xamm_report
 
-    scores, embeddings = (
-        stored(lake.lake(), t, f"dg launch --assets {t.name}") for t in (XAMM_SCORES, XAMM_EMBEDDINGS)
-    )
-    path = store_page(lake.lake(), "xamm.html", xamm_page(scores, embeddings))
+    path, scores = write_xamm_report(lake.lake())
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(path),

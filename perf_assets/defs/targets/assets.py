@@ -1,6 +1,7 @@
 """Assets of target models: adapted to a machine, judged, scored over the number of its runs, shown on its page."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
@@ -11,21 +12,25 @@ from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.runs import COUNTERS_WIDE, FEATURES
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
+from perf_assets.defs.code_versions import code_version
+from perf_assets.defs.conditions import FOLLOWS_CHECKED, FOLLOWS_MODEL
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import run_tags, version_link
+from perf_assets.defs.links import registered_metadata, run_tags
 from perf_assets.defs.partitions import machines
-from perf_assets.defs.reports.machine_facts import machine_facts
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
-from perf_assets.defs.specs import Metadata, asset_spec, model_spec
-from perf_assets.defs.targets.adaptation import NOT_MADE, inputs_of
-from perf_assets.defs.targets.model_card import papers
-from perf_assets.defs.targets.verdicts import judge, shown
-from perf_assets.storage.results import store
+from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec
+from perf_assets.defs.verdicts import verdict_result
+from perf_assets.storage.results import stored_at
+
+if TYPE_CHECKING:
+    from perf_assets.workflows.target import MadeTarget, TargetRequest
 
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
+NOT_MADE = "not_made"
+"""Metadata of the observation that tells why there is no target model."""
+_WORKFLOW = "perf_assets.workflows.target"
 
 
 class AdaptConfig(TrainingConfig):
@@ -38,6 +43,17 @@ class AdaptConfig(TrainingConfig):
         default=0, ge=0, description="Version of perf-source to start from; 0 is the one in use"
     )
     most_shots: int = Field(default=200, ge=1, description="Most runs on the machine that its model is fitted to")
+
+    def request(self) -> "TargetRequest":
+        """As workflows take them."""
+        from perf_assets.workflows.target import TargetRequest
+
+        return TargetRequest(
+            seed=self.seed,
+            most_shots=self.most_shots,
+            source_version=self.source_version or None,
+            only_if_changed=self.only_if_changed,
+        )
 
 
 class SeedsConfig(dg.Config):
@@ -52,113 +68,86 @@ class SeedsConfig(dg.Config):
         model_spec(
             ADAPTED,
             "Target model of a machine: a registered source model, without what it learned from the machine's runs, as "
-            "the prior, corrected by the machine's own runs. Chosen on held-out runs; registered in MLflow as "
-            "perf-target-MACHINE, first as @challenger.",
+            "the prior, corrected by the machine's own runs. Where its runs pair with those of no other machine, it is "
+            "adapted from the counters of the other machines (ModelX), without a prior. Chosen on held-out runs; "
+            "registered in MLflow as perf-target-MACHINE, first as @challenger.",
             {"mlflow", "python"},
-            [FEATURES.name, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
+            [FEATURES.name, COUNTERS_WIDE, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
-    name="adapt_machine",
+    name=ADAPTED,
 )
 @explained
-def adapt_machine(
+def model_target__adapted(
     context: dg.AssetExecutionContext, config: AdaptConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Adapt and register; a machine that cannot be adapted yet says why and goes on without."""
-    from perf_assets.registry.target import made_of, register_target, registered_name
-    from perf_assets.workflows.adapt import adapting, reference_machine, target_tags
+    from perf_assets.workflows.target import make_target
 
-    machine = context.partition_key
+    machine, code = context.partition_key, code_version(_WORKFLOW)
     try:
-        inputs = inputs_of(lake, machine, config.seed, config.source_version or None, config.most_shots)
-        with adapting(lake.lake(), machine):
-            kept = made_of(machine, inputs.digest) if config.only_if_changed else None
-            if kept is not None:
-                context.log.info(f"{registered_name(machine)} version {kept} was made of the same data and is kept")
-                yield _registered(machine, kept, inputs.digest, {"is_kept": True})
-                return
-            adapted = inputs.adapt(context.log.info)
-            tags = target_tags(inputs, lake.provenance(machine)) | run_tags(context)
-            formulas = lake.formulas(reference_machine(adapted))
-            files, metadata = papers(adapted, formulas, tags)
-            version = register_target(adapted, formulas, tags, files)
+        made = make_target(lake.fleet(), machine, code, config.request(), run_tags(context), context.log.info)
     except (RegistryError, BusyError, UnreadableFileError):
         raise
     except BadInputError as error:
         context.log.warning(f"no target model of {machine}: {error}")
         context.log_event(dg.AssetObservation(ADAPTED, partition=machine, metadata={NOT_MADE: str(error)}))
         return
-    yield _registered(machine, version.version, inputs.digest, {"is_kept": False, **metadata, **tags})
-
-
-@dg.multi_asset(
-    specs=[asset_spec(VERDICTS, {"mlflow", "parquet"}, [ADAPTED]).replace_attributes(automation_condition=FOLLOWS)],
-    partitions_def=machines,
-    name="judge_machine",
-)
-@explained
-def judge_machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
-    """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
-    from perf_assets.workflows.adapt import adapting
-
-    machine = context.partition_key
-    with adapting(lake.lake(), machine):
-        rows = judge(lake, machine)
-        path = store(lake.lake(), lake.warehouse(), VERDICTS, rows, machine)
-    newest = rows.iloc[-1]
-    context.log.info(f"perf-target-{machine} version {newest['version']}: {newest['decision']}, {newest['reason']}")
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/partition_row_count": len(rows),
-            "decision": str(newest["decision"]),
-            "reason": str(newest["reason"]),
-            "history": dg.MetadataValue.md(shown(rows)),
-            "record": dg.MetadataValue.path(path),
-        },
-        data_version=dg.DataVersion(f"version {newest['version']} {newest['decision']}"),
-    )
+    yield dg.MaterializeResult(metadata=_shown(machine, made), data_version=dg.DataVersion(made.digest))
 
 
 @dg.multi_asset(
     specs=[
-        asset_spec(TRANSFER_SCORES, {"parquet"}, [FEATURES.name, AMMS.name, WITH_AMM]).replace_attributes(
-            skippable=True, automation_condition=FOLLOWS_CHECKED
+        asset_spec(VERDICTS, {"mlflow", "parquet"}, [ADAPTED, COUNTERS_WIDE]).replace_attributes(
+            automation_condition=FOLLOWS_MODEL
         )
     ],
     partitions_def=machines,
-    name="score_machine",
+    name=VERDICTS.name,
+    pool=POOL,
 )
 @explained
-def score_machine(
+def eval_target__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
+    from perf_assets.registry.target import registered_name
+    from perf_assets.workflows.target import judge_machine
+
+    machine = context.partition_key
+    rows = judge_machine(lake.fleet(), machine)
+    return verdict_result(context, registered_name(machine), rows, stored_at(lake.lake(), VERDICTS, machine))
+
+
+@dg.multi_asset(
+    specs=[
+        asset_spec(
+            TRANSFER_SCORES, {"parquet"}, [FEATURES.name, COUNTERS_WIDE, AMMS.name, WITH_AMM]
+        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
+    ],
+    partitions_def=machines,
+    name=TRANSFER_SCORES.name,
+)
+@explained
+def eval_transfer__scores(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
-    from perf_assets.models.target.matrix import learning_curve
-    from perf_assets.registry.target import log_learning_curve
-    from perf_assets.workflows.kept_aside import has_truth, score_kept_aside
+    from perf_assets.workflows.target import score_machine
 
-    machine = context.partition_key
+    machine, code = context.partition_key, code_version(_WORKFLOW)
     try:
-        inputs = inputs_of(lake, machine)
-        if has_truth(lake.lake(), machine):
-            rows = score_kept_aside(lake.lake(), inputs, config.shots, config.seeds, context.log.info)
-        else:
-            rows = learning_curve(inputs.samples, machine, inputs.prior, config.seeds, context.log.info, config.shots)
+        rows = score_machine(lake.fleet(), machine, code, config.seeds, config.shots, context.log.info)
     except (RegistryError, UnreadableFileError):
         raise
     except BadInputError as error:
         context.log.warning(f"no scores of {machine}: {error}")
         return
-    rows = rows.assign(machine=machine, is_simulated=lake.is_simulated(machine))
-    path = store(lake.lake(), lake.warehouse(), TRANSFER_SCORES, rows, machine)
-    log_learning_curve(machine, rows)
     table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
     yield dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
             "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
-            "record": dg.MetadataValue.path(path),
+            "record": dg.MetadataValue.path(stored_at(lake.lake(), TRANSFER_SCORES, machine)),
         }
     )
 
@@ -174,34 +163,36 @@ def score_machine(
         ).replace_attributes(automation_condition=FOLLOWS_CHECKED)
     ],
     partitions_def=machines,
-    name="write_machine_page",
+    name=PAGE,
 )
 @explained
-def write_machine_page(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def out_report__machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a machine that has a target model."""
-    from perf_assets.reports.machine.page import machine_page
-    from perf_assets.storage.pages import machine_page_name, store_page
+    from perf_assets.workflows.machine_page import write_machine_page
 
-    machine = context.partition_key
-    facts = machine_facts(lake, machine)
-    path = store_page(lake.lake(), machine_page_name(machine), machine_page(facts))
-    proposal = store_page(lake.lake(), f"catalogue-{machine}.yaml", facts.catalogue_proposal)
+    page, proposal = write_machine_page(lake.fleet(), context.partition_key)
     return dg.MaterializeResult(
         metadata={
-            "page": dg.MetadataValue.path(path),
-            "open": dg.MetadataValue.url(path.as_uri()),
+            "page": dg.MetadataValue.path(page),
+            "open": dg.MetadataValue.url(page.as_uri()),
             "catalogue_proposal": dg.MetadataValue.path(proposal),
         }
     )
 
 
-def _registered(machine: str, version: int, inputs_digest: str, metadata: Metadata) -> dg.MaterializeResult[None]:
+def _shown(machine: str, made: "MadeTarget") -> Metadata:
+    """Metadata of a registered version: candidates beside baselines, where it was fitted in this run."""
     from perf_assets.registry.target import registered_name
+    from perf_assets.reports.site import as_data_uri
 
-    name = registered_name(machine)
-    links: Metadata = {
-        "mlflow_version": f"{name} version {version}",
-        "mlflow_uri": f"models:/{name}/{version}",
-        "mlflow": dg.MetadataValue.url(version_link(name, version)),
+    found = registered_metadata(registered_name(machine), made.version) | {"is_kept": made.is_kept}
+    if made.is_kept:
+        return found
+    found |= {**made.tags, **{f"shots of {name}": count for name, count in made.shots.items()}}
+    if made.picture is None:
+        return found | {"candidates_on_held_out_shots": "too few runs to hold some out"}
+    candidates = made.candidates.drop(columns=["source", "shots"])
+    return found | {
+        "candidates_on_held_out_shots": dg.MetadataValue.md(markdown_rows(candidates, ".3f")),
+        "errors_beside_baselines": dg.MetadataValue.md(f"![errors on held-out runs]({as_data_uri(made.picture)})"),
     }
-    return dg.MaterializeResult(metadata=links | metadata, data_version=dg.DataVersion(inputs_digest))

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from perf_assets.core.tables.verdicts import PROMOTED, VERDICTS
+from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.ingest.checks import partitioned_spec
+from perf_assets.defs.links import dagster_url, mlflow_url
 from perf_assets.defs.reports.fleet import FLEET_PAGE
-from perf_assets.defs.reports.fleet_facts import fleet_facts
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets.assets import ADAPTED
+from perf_assets.defs.verdicts import verdict_checks
 from perf_assets.storage.results import rows_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from perf_assets.workflows.fleet_page import fleet_facts
 
 _SHOWN = 20
 
@@ -46,45 +44,13 @@ def check_target(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
     rows = rows_of(lake.lake(), VERDICTS, context.partition_key)
     if rows is None:
         raise dg.Failure(f"{context.partition_key} has no judged target model: run 'perf-assets adapt'")
-    yield from verdict_results(ADAPTED, rows)
-
-
-def verdict_results(asset: str, rows: "pd.DataFrame") -> Iterator[dg.AssetCheckResult]:
-    """Results of `not_worse` and `champion_holds` of a model, from all verdicts on its versions."""
-    last = rows.iloc[-1]
-    numbers = ("log_rmse", "champion_log_rmse", "target_only_log_rmse", "mape_ratio", "target_only_mape_ratio")
-    yield dg.AssetCheckResult(
-        asset_key=asset,
-        check_name="not_worse",
-        passed=last["decision"] == PROMOTED,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={
-            "decision": str(last["decision"]),
-            "reason": str(last["reason"]),
-            "version": int(last["version"]),
-            "held_out_runs_count": int(last["held_out_count"]),
-            "threshold_of_squared_error_ratio": float(last["threshold_ratio"]),
-            **{name: float(last[name]) for name in numbers if last[name] == last[name]},
-        },
-    )
-    yield dg.AssetCheckResult(
-        asset_key=asset,
-        check_name="champion_holds",
-        passed=not last["has_drifted"],
-        severity=dg.AssetCheckSeverity.ERROR,
-        metadata={
-            "new_runs_count": int(last["new_runs_count"]),
-            "outside_of_interval_count": int(last["outside_count"]),
-            "threshold": int(last["allowed_count"]),
-            "what_was_done": f"adapted to anew: version {last['version']}, {last['decision']}",
-        },
-    )
+    yield from verdict_checks(ADAPTED, rows)
 
 
 @dg.asset_check(asset=FLEET_PAGE, name="machines_are_fresh", description="Every machine was measured lately enough")
 def check_fleet(lake: LakeResource) -> dg.AssetCheckResult:
     """Machines whose newest measurement is older than their limit, each with its age."""
-    facts = fleet_facts(lake)
+    facts = fleet_facts(lake.fleet(), dagster_url(), mlflow_url())
     stale = [state for state in facts.machines if not state.is_fresh]
     now = datetime.now(UTC)
     ages = {

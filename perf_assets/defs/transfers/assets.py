@@ -1,7 +1,6 @@
 """Assets of datasets: their tables, models adapted from other datasets, verdicts, learning curves, pages."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 
 import dagster as dg
 from pydantic import Field
@@ -13,22 +12,19 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS_DATASETS
 from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import partitioned_spec
-from perf_assets.defs.links import run_link, version_link
+from perf_assets.defs.links import registered_metadata, run_tags
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import TrainingConfig
-from perf_assets.defs.specs import PREVIEW_ROWS, Metadata, asset_spec, model_spec
-from perf_assets.defs.targets.adaptation import NOT_MADE
-from perf_assets.defs.targets.verdicts import shown
-from perf_assets.infra.leases import leased
+from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, model_spec
+from perf_assets.defs.targets.assets import NOT_MADE
+from perf_assets.defs.verdicts import verdict_result
 from perf_assets.storage.datasets import ROWS, assembled, store_dataset
-from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import store
+from perf_assets.storage.results import stored_at
 
 ADAPTED = "model_transfer__adapted"
 PAGE = "out_report__dataset"
 CAN_BE_ADAPTED, HAS_DATASETS = "can_be_adapted", "has_datasets"
-_LOCK_WAIT_SECONDS = 3600.0
 _ALL = dg.AllPartitionMapping()
 
 
@@ -54,12 +50,6 @@ class ModelxConfig(dg.Config):
     targets: list[str] = Field(default=[], description="Only these datasets are targets")
 
 
-def _alone(lake: LakeResource, dataset: str) -> AbstractContextManager[object]:
-    """Alone among all processes that make or judge models of a dataset."""
-    lock = lake.lake().locks / f"transfer-{dataset}.lock"
-    return leased(lock, f"adaptation of the dataset {dataset}", _LOCK_WAIT_SECONDS)
-
-
 @dg.multi_asset(
     specs=[
         model_spec(
@@ -73,10 +63,10 @@ def _alone(lake: LakeResource, dataset: str) -> AbstractContextManager[object]:
         )
     ],
     partitions_def=datasets,
-    name="assemble_dataset",
+    name=ROWS,
 )
 @explained
-def assemble_dataset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def core_datasets__rows(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Put the rows of a dataset together and store them."""
     dataset = assembled(lake.warehouse(), context.partition_key)
     path = store_dataset(lake.lake(), dataset)
@@ -115,38 +105,29 @@ def assemble_dataset(context: dg.AssetExecutionContext, lake: LakeResource) -> d
         )
     ],
     partitions_def=datasets,
-    name="adapt_dataset",
+    name=ADAPTED,
 )
 @explained
-def adapt_dataset(
+def model_transfer__adapted(
     context: dg.AssetExecutionContext, config: DatasetConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Adapt and register; a dataset that cannot be adapted yet says why in a check, and goes on without."""
-    from perf_assets.registry.transfer import made_of, register_transfer
-    from perf_assets.workflows import transfer
+    from perf_assets.workflows.transfer import make_transfer
 
     name = context.partition_key
+    seed, is_lazy = config.seed, config.only_if_changed
     try:
-        inputs = transfer.transfer_inputs(lake.lake(), name, config.seed)
-        with _alone(lake, name):
-            version = made_of(name, inputs.digest) if config.only_if_changed else None
-            metadata: Metadata = {"is_kept": version is not None}
-            if version is None:
-                adapted = transfer.adapt_dataset(inputs, context.log.info)
-                run_id = context.run.run_id
-                tags = transfer.dataset_tags(inputs) | {"dagster_run_id": run_id, "dagster_run": run_link(run_id)}
-                version = register_transfer(adapted, tags, transfer.papers(adapted, tags)).version
-                metadata |= {"rows_count": len(adapted.rows), "chosen": adapted.chosen, **tags}
-                metadata |= {"sources": " + ".join(adapted.sources), "severity": adapted.severity or "not known"}
+        made = make_transfer(lake.lake(), name, run_tags(context), context.log.info, seed=seed, only_if_changed=is_lazy)
     except (RegistryError, BusyError, UnreadableFileError):
         raise
     except BadInputError as error:
         context.log.warning(f"no model of the dataset {name}: {error}")
         context.log_event(dg.AssetObservation(ADAPTED, partition=name, metadata={NOT_MADE: str(error)}))
-        yield _can_be_adapted(str(error))
+        yield _check(ADAPTED, CAN_BE_ADAPTED, str(error))
         return
-    yield _registered(name, version, inputs.digest, metadata)
-    yield _can_be_adapted(None)
+    shown = registered_metadata(made.name, made.version) | {"is_kept": made.is_kept, **made.facts}
+    yield dg.MaterializeResult(asset_key=ADAPTED, metadata=shown, data_version=dg.DataVersion(made.digest))
+    yield _check(ADAPTED, CAN_BE_ADAPTED, None)
 
 
 @dg.multi_asset(
@@ -156,57 +137,50 @@ def adapt_dataset(
         )
     ],
     partitions_def=datasets,
-    name="judge_dataset",
+    name=DATASET_VERDICTS.name,
+    pool=POOL,
 )
 @explained
-def judge_dataset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def eval_dataset__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
-    from perf_assets.workflows import transfer
+    from perf_assets.registry.transfer import registered_name
+    from perf_assets.workflows.transfer import judge_dataset
 
     name = context.partition_key
-    with _alone(lake, name):
-        rows = transfer.judge_dataset(lake.lake(), name)
-        path = store(lake.lake(), lake.warehouse(), DATASET_VERDICTS, rows, name)
-    newest = rows.iloc[-1]
-    context.log.info(f"perf-transfer-{name} version {newest['version']}: {newest['decision']}, {newest['reason']}")
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/partition_row_count": len(rows),
-            "decision": str(newest["decision"]),
-            "reason": str(newest["reason"]),
-            "history": dg.MetadataValue.md(shown(rows)),
-            "record": dg.MetadataValue.path(path),
-        },
-        data_version=dg.DataVersion(f"version {newest['version']} {newest['decision']}"),
-    )
+    rows = judge_dataset(lake.fleet(), name)
+    return verdict_result(context, registered_name(name), rows, stored_at(lake.lake(), DATASET_VERDICTS, name))
 
 
 @dg.multi_asset(
     specs=[
         asset_spec(DATASET_SCORES, {"parquet"}).replace_attributes(
-            deps=[dg.AssetDep(ROWS, partition_mapping=_ALL), dg.AssetDep(ADAPTED)]
+            skippable=True, deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)]
         )
     ],
     partitions_def=datasets,
-    name="score_dataset",
+    name=DATASET_SCORES.name,
 )
 @explained
-def score_dataset(
+def eval_dataset__scores(
     context: dg.AssetExecutionContext, config: CurveConfig, lake: LakeResource
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of rows, beside baselines on the same test rows; none for a dataset with too few."""
-    from perf_assets.workflows.transfer import transfer_inputs
-    from perf_assets.workflows.transfer_report import learning_curve
+    from perf_assets.workflows.transfer_report import score_dataset
 
     name = context.partition_key
-    rows = learning_curve(transfer_inputs(lake.lake(), name), config.seeds, context.log.info)
-    path = store(lake.lake(), lake.warehouse(), DATASET_SCORES, rows, name)
+    try:
+        rows = score_dataset(lake.fleet(), name, config.seeds, context.log.info)
+    except UnreadableFileError:
+        raise
+    except BadInputError as error:
+        context.log.warning(f"no scores of the dataset {name}: {error}")
+        return
     table = rows.pivot_table(index="method", columns="shots", values="mape_ratio").reset_index()
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(rows),
             "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
-            "record": dg.MetadataValue.path(path),
+            "record": dg.MetadataValue.path(stored_at(lake.lake(), DATASET_SCORES, name)),
         }
     )
 
@@ -222,23 +196,19 @@ def score_dataset(
         ).replace_attributes(
             deps=[
                 dg.AssetDep(ROWS, partition_mapping=_ALL),
-                *map(dg.AssetDep, (DATASET_VERDICTS.name, DATASET_SCORES.name)),
+                *map(dg.AssetDep, (ADAPTED, DATASET_VERDICTS.name, DATASET_SCORES.name)),
             ],
         )
     ],
     partitions_def=datasets,
-    name="write_dataset_page",
+    name=PAGE,
 )
 @explained
-def write_dataset_page(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def out_report__dataset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a dataset that has a model."""
-    from perf_assets.reports.datasets.page import dataset_page
-    from perf_assets.workflows.transfer import transfer_inputs
-    from perf_assets.workflows.transfer_report import dataset_facts
+    from perf_assets.workflows.transfer_report import write_dataset_page
 
-    name = context.partition_key
-    facts = dataset_facts(lake.lake(), transfer_inputs(lake.lake(), name))
-    path = store_page(lake.lake(), f"dataset-{name}.html", dataset_page(facts))
+    path = write_dataset_page(lake.lake(), context.partition_key)
     return dg.MaterializeResult(
         metadata={"page": dg.MetadataValue.path(path), "open": dg.MetadataValue.url(path.as_uri())}
     )
@@ -251,42 +221,32 @@ def write_dataset_page(context: dg.AssetExecutionContext, lake: LakeResource) ->
             HAS_DATASETS, asset=MODELX_TABLE.name, description="There are two datasets to transfer between, at least"
         )
     ],
-    name="make_modelx_table",
+    name=MODELX_TABLE.name,
 )
 @explained
-def make_modelx_table(
+def eval_modelx__table(
     context: dg.AssetExecutionContext, config: ModelxConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Each dataset in turn is the target, all others are its sources; where there are too few, a check says so."""
-    from perf_assets.reports.modelx.page import modelx_page
-    from perf_assets.workflows.transfer_report import lake_modelx
+    from perf_assets.workflows.transfer_report import make_modelx_table
 
     try:
-        found, rows = lake_modelx(lake.lake(), config.shots, config.seeds, context.log.info, config.targets)
+        made = make_modelx_table(lake.fleet(), config.shots, config.seeds, context.log.info, config.targets)
     except BadInputError as error:
         context.log.warning(str(error))
         context.log_event(dg.AssetObservation(MODELX_TABLE.name, metadata={NOT_MADE: str(error)}))
         yield _check(MODELX_TABLE.name, HAS_DATASETS, str(error))
         return
-    path = store(lake.lake(), lake.warehouse(), MODELX_TABLE, rows)
-    origin = "simulated" if rows["is_simulated"].any() else "datasets of the lake"
-    page = store_page(lake.lake(), "modelx.html", modelx_page(rows, origin=origin))
-    yield dg.MaterializeResult(
-        asset_key=MODELX_TABLE.name,
-        metadata={
-            "dagster/row_count": len(rows),
-            "notes": "; ".join(found.notes) or "none",
-            "table": dg.MetadataValue.md(markdown_rows(rows, ".3f")),
-            "page": dg.MetadataValue.path(page),
-            "open": dg.MetadataValue.url(page.as_uri()),
-            "record": dg.MetadataValue.path(path),
-        },
-    )
+    metadata: Metadata = {
+        "dagster/row_count": len(made.rows),
+        "notes": "; ".join(made.notes) or "none",
+        "table": dg.MetadataValue.md(markdown_rows(made.rows, ".3f")),
+        "page": dg.MetadataValue.path(made.page),
+        "open": dg.MetadataValue.url(made.page.as_uri()),
+        "record": dg.MetadataValue.path(stored_at(lake.lake(), MODELX_TABLE)),
+    }
+    yield dg.MaterializeResult(asset_key=MODELX_TABLE.name, metadata=metadata)
     yield _check(MODELX_TABLE.name, HAS_DATASETS, None)
-
-
-def _can_be_adapted(problem: str | None) -> dg.AssetCheckResult:
-    return _check(ADAPTED, CAN_BE_ADAPTED, problem)
 
 
 def _check(asset: str, name: str, problem: str | None) -> dg.AssetCheckResult:
@@ -296,18 +256,4 @@ def _check(asset: str, name: str, problem: str | None) -> dg.AssetCheckResult:
         passed=problem is None,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={"why_not": problem} if problem else {},
-    )
-
-
-def _registered(dataset: str, version: int, inputs_digest: str, metadata: Metadata) -> dg.MaterializeResult[None]:
-    from perf_assets.registry.transfer import registered_name
-
-    name = registered_name(dataset)
-    links: Metadata = {
-        "mlflow_version": f"{name} version {version}",
-        "mlflow_uri": f"models:/{name}/{version}",
-        "mlflow": dg.MetadataValue.url(version_link(name, version)),
-    }
-    return dg.MaterializeResult(
-        asset_key=ADAPTED, metadata=links | metadata, data_version=dg.DataVersion(inputs_digest)
     )

@@ -8,8 +8,8 @@ from perf_assets.core.tables.datasets import DATASET_VERDICTS
 from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.targets.checks import verdict_results
 from perf_assets.defs.transfers.assets import ADAPTED
+from perf_assets.defs.verdicts import verdict_checks
 from perf_assets.storage.results import rows_of
 
 
@@ -42,4 +42,4 @@ def check_dataset(context: dg.AssetCheckExecutionContext, lake: LakeResource) ->
     rows = rows_of(lake.lake(), DATASET_VERDICTS, name)
     if rows is None:
         raise dg.Failure(f"the dataset {name} has no judged model: run 'perf-assets adapt --dataset {name}'")
-    yield from verdict_results(ADAPTED, rows)
+    yield from verdict_checks(ADAPTED, rows)

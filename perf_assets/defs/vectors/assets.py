@@ -7,26 +7,24 @@ import dagster as dg
 import pandas as pd
 from pydantic import Field
 
-from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import version_link
+from perf_assets.defs.links import version_metadata
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import Metadata, asset_spec, model_spec
-from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import store
+from perf_assets.defs.specs import FLEET, POOL, Metadata, asset_spec, model_spec
+from perf_assets.defs.verdicts import verdict_result
+from perf_assets.storage.results import stored_at
 from perf_assets.workflows import vectors
 
 if TYPE_CHECKING:
     from perf_assets.models.vectors.model import VectorModel
 
 VECTOR = "model_vector__relative"
-_PAGE = "vectors.html"
-_INPUTS = [VECTOR_FEATURES_TABLE.name, TIMINGS.name, SPECS.name]
+_INPUTS = [VECTOR_FEATURES_TABLE.name, *FLEET]
 _SHOWN = ("version", "decision", "log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "reason")
 _RELATIVE_TO = Field(default="max", description="min (fastest machine), max (slowest), or a machine")
 
@@ -57,6 +55,16 @@ class VectorConfig(BlendConfig):
     )
     added_machine: str = Field(default="", description="Train nothing: let this machine join the champion")
 
+    def request(self) -> vectors.VectorRequest:
+        """As workflows take it."""
+        return vectors.VectorRequest(
+            relative_to=self.relative_to,
+            seed=self.seed,
+            settings=self.settings(),
+            retrain=self.retrain,
+            added_machine=self.added_machine,
+        )
+
 
 class VectorScoresConfig(BlendConfig):
     """How much to compute."""
@@ -80,56 +88,33 @@ class VectorScoresConfig(BlendConfig):
             _INPUTS,
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
-    name="train_vector_model",
+    name=VECTOR,
 )
 @explained
-def train_vector_model(
+def model_vector__relative(
     context: dg.AssetExecutionContext, config: VectorConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Train and register, or let machines join; nothing where there is nothing new."""
-    with vectors.alone(lake.lake()):
-        if config.added_machine:
-            made = vectors.add_machine(lake.vector_samples(), config.added_machine, lake.provenance())
-        elif config.retrain:
-            made = vectors.train(
-                lake.vector_samples(),
-                config.relative_to,
-                config.seed,
-                config.settings(),
-                lake.provenance(),
-                context.log.info,
-            )
-        else:
-            made = vectors.follow(lake.vector_samples, lake.provenance())
+    made = vectors.make(lake.fleet(), config.request(), context.log.info)
     context.log.info(made.reason)
     if made.version is not None:
-        yield dg.MaterializeResult(metadata=_shown(made) | lake.provenance())
+        yield dg.MaterializeResult(metadata=_shown(made) | lake.fleet().provenance())
 
 
 @dg.multi_asset(
     specs=[
         asset_spec(VECTOR_VERDICTS, {"mlflow", "parquet"}, [VECTOR]).replace_attributes(automation_condition=FOLLOWS)
     ],
-    name="judge_vector_model",
+    name=VECTOR_VERDICTS.name,
+    pool=POOL,
 )
 @explained
-def judge_vector_model(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+def eval_vector__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and the mean vector; promote it, or leave it a challenger."""
-    with vectors.alone(lake.lake()):
-        rows = vectors.judge(lake.lake(), lake.is_simulated())
-        path = store(lake.lake(), lake.warehouse(), VECTOR_VERDICTS, rows)
-    newest = rows.iloc[-1]
-    context.log.info(f"version {newest['version']}: {newest['decision']}, {newest['reason']}")
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": len(rows),
-            "decision": str(newest["decision"]),
-            "reason": str(newest["reason"]),
-            "history": dg.MetadataValue.md(markdown_rows(rows[::-1][list(_SHOWN)], ".3f")),
-            "record": dg.MetadataValue.path(path),
-        },
-        data_version=dg.DataVersion(f"version {newest['version']} {newest['decision']}"),
-    )
+    from perf_assets.registry.vector import NAME
+
+    rows = vectors.judge(lake.fleet())
+    return verdict_result(context, NAME, rows, stored_at(lake.lake(), VECTOR_VERDICTS), _SHOWN)
 
 
 @dg.multi_asset(
@@ -144,28 +129,27 @@ def score_vectors(
     context: dg.AssetExecutionContext, config: VectorScoresConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Score all methods on both protocols, and let every machine join the fleet in turn; with pictures."""
-    from perf_assets.models.vectors.growth import grow
-    from perf_assets.reports.vectors.page import growth_part, score_parts, vector_page
-
-    samples, settings, simulated = lake.vector_samples(), config.settings(), {"is_simulated": lake.is_simulated()}
-    say = context.log.info
-    found = vectors.evaluate(samples, config.relative_to, config.seeds, settings, config.protocols, say)
-    table = found.table.assign(**simulated)
-    means = vectors.mean_scores(table)
-    parts = score_parts(found.rows, found.entries, found.vectors, means)
-    yield _scored(lake, table, means, vector_page(table, parts))
-    growth = grow(samples, config.seeds, settings.net, say).assign(**simulated)
-    yield _grown(lake, growth, vector_page(table, [*parts, growth_part(growth)]))
+    settings, say = config.settings(), context.log.info
+    made = vectors.score(lake.fleet(), config.relative_to, settings, config.seeds, config.protocols, say)
+    for table, scored in zip((VECTOR_SCORES, VECTOR_GROWTH), made, strict=True):
+        yield dg.MaterializeResult(
+            asset_key=table.name,
+            metadata={
+                "dagster/row_count": len(scored.rows),
+                "scores": dg.MetadataValue.md(markdown_rows(scored.means, ".3f")),
+                "page": dg.MetadataValue.path(scored.page),
+                "open": dg.MetadataValue.url(scored.page.as_uri()),
+                "record": dg.MetadataValue.path(stored_at(lake.lake(), table)),
+                **lake.fleet().provenance(),
+            },
+        )
 
 
 def _shown(made: vectors.Made) -> Metadata:
     assert made.version is not None
     assert made.model is not None
     version, model = made.version, made.model
-    found: Metadata = {
-        "mlflow_version": f"{version.name} version {version.version}",
-        "mlflow_uri": version.uri,
-        "mlflow": dg.MetadataValue.url(version_link(version.name, version.version)),
+    found: Metadata = version_metadata(version) | {
         "relative_to": model.reference,
         "what_was_done": made.reason,
     }
@@ -192,35 +176,4 @@ def _alike(model: "VectorModel", joined: tuple[str, ...]) -> pd.DataFrame:
             for name, head in model.heads[machine].items()
             for known, weight in zip(model.trained_machines, head.weights, strict=True)
         ]
-    )
-
-
-def _scored(lake: LakeResource, table: pd.DataFrame, means: pd.DataFrame, page: str) -> dg.MaterializeResult[None]:
-    path = store(lake.lake(), lake.warehouse(), VECTOR_SCORES, table)
-    file = store_page(lake.lake(), _PAGE, page)
-    return dg.MaterializeResult(
-        asset_key=VECTOR_SCORES.name,
-        metadata={
-            "dagster/row_count": len(table),
-            "scores": dg.MetadataValue.md(markdown_rows(means, ".3f")),
-            "page": dg.MetadataValue.path(file),
-            "open": dg.MetadataValue.url(file.as_uri()),
-            "record": dg.MetadataValue.path(path),
-            **lake.provenance(),
-        },
-    )
-
-
-def _grown(lake: LakeResource, growth: pd.DataFrame, page: str) -> dg.MaterializeResult[None]:
-    path = store(lake.lake(), lake.warehouse(), VECTOR_GROWTH, growth)
-    file = store_page(lake.lake(), _PAGE, page)
-    medians = growth.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
-    return dg.MaterializeResult(
-        asset_key=VECTOR_GROWTH.name,
-        metadata={
-            "dagster/row_count": len(growth),
-            "median_mape_by_shots": dg.MetadataValue.md(markdown_rows(medians, ".3f")),
-            "page": dg.MetadataValue.path(file),
-            "record": dg.MetadataValue.path(path),
-        },
     )

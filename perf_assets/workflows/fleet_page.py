@@ -1,19 +1,19 @@
-"""Gathers what the page of the fleet shows."""
+"""The page of the fleet: all machines with their champions, gathered and written."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perf_assets.core.freshness import Freshness, load_freshness
 from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
 from perf_assets.core.tables.verdicts import VERDICTS
-from perf_assets.defs.links import dagster_url, mlflow_url
-from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import strays
-from perf_assets.storage.pages import machine_page_name, other_pages
+from perf_assets.storage.pages import INDEX, machine_page_name, other_pages, store_page
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import rows_of
+from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.ingest import pending
 
 if TYPE_CHECKING:
@@ -33,38 +33,47 @@ _ENOUGH_RUNS = 5
 """To judge a model on held-out ones."""
 
 
-def fleet_facts(lake: LakeResource) -> "FleetFacts":
-    """All machines that landed."""
+def write_fleet_page(fleet: Fleet, dagster_url: str, mlflow_url: str) -> tuple[Path, "FleetFacts"]:
+    """Write the page from what is known at this moment; its path, and what it shows."""
+    from perf_assets.reports.fleet.page import fleet_page
+
+    (fleet.lake.reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
+    facts = fleet_facts(fleet, dagster_url, mlflow_url)
+    return store_page(fleet.lake, INDEX, fleet_page(facts)), facts
+
+
+def fleet_facts(fleet: Fleet, dagster_url: str, mlflow_url: str) -> "FleetFacts":
+    """All machines that landed; addresses are those of the pages of Dagster and MLflow."""
     from perf_assets.registry.source import NAME
     from perf_assets.registry.versions import created_at, tags_of, versions
     from perf_assets.reports.fleet.facts import FleetFacts
     from perf_assets.workflows.story import story_of
     from perf_assets.workflows.vectors import state
 
-    freshness = load_freshness(lake.lake().root)
-    has_tables = lake.lake().warehouse.is_file()
-    counts = lake.warehouse().frame(_COUNTS).set_index("machine") if has_tables else None
+    freshness = load_freshness(fleet.lake.root)
+    has_tables = fleet.lake.warehouse.is_file()
+    counts = fleet.warehouse.frame(_COUNTS).set_index("machine") if has_tables else None
     sources = versions(NAME)
     newest = max(sources.values(), default=0)
     trained_at = created_at(NAME, newest) if newest else None
     taught = set(tags_of(NAME, newest).get("machines", NAME).split(", ")) if newest else set()
     return FleetFacts(
         datetime.now(UTC),
-        tuple(_state(lake, machine, counts, freshness, taught) for machine in lake.lake().machines()),
+        tuple(_state(fleet, machine, counts, freshness, taught) for machine in fleet.lake.machines()),
         freshness.default_days,
         sources,
         trained_at,
-        tuple(f"{stray.path}: {stray.reason}" for stray in strays(lake.lake())),
-        dagster_url(),
-        mlflow_url(),
-        other_pages(lake.lake()),
-        state(lake.warehouse(), freshness.vector_days) if has_tables else None,
-        story_of(lake.lake()),
+        tuple(f"{stray.path}: {stray.reason}" for stray in strays(fleet.lake)),
+        dagster_url,
+        mlflow_url,
+        other_pages(fleet.lake),
+        state(fleet.warehouse, freshness.vector_days) if has_tables else None,
+        story_of(fleet.lake),
     )
 
 
 def _state(
-    lake: LakeResource, machine: str, counts: "pd.DataFrame | None", freshness: Freshness, taught: Collection[str]
+    fleet: Fleet, machine: str, counts: "pd.DataFrame | None", freshness: Freshness, taught: Collection[str]
 ) -> "MachineState":
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHALLENGER, CHAMPION, versions
@@ -74,7 +83,7 @@ def _state(
     landed = known.get("last_landed_at")
     last = None if landed is None or landed != landed else landed.to_pydatetime().replace(tzinfo=UTC)
     limit = timedelta(days=freshness.days(machine))
-    verdicts, aliases = rows_of(lake.lake(), VERDICTS, machine), versions(registered_name(machine))
+    verdicts, aliases = rows_of(fleet.lake, VERDICTS, machine), versions(registered_name(machine))
     champion = _champion(verdicts, aliases.get(CHAMPION))
     challenger = aliases.get(CHALLENGER)
     newest = None if verdicts is None else verdicts.iloc[-1]
@@ -89,13 +98,13 @@ def _state(
         "last_landed_at": last,
         # What is simulated does not age.
         "is_fresh": bool(known.get("is_simulated")) or (last is not None and datetime.now(UTC) - last <= limit),
-        "quarantined": MachineRecord(lake.lake().record, machine).refusals(),
-        "waiting_count": pending(lake.lake(), machine).new_count,
+        "quarantined": MachineRecord(fleet.lake.record, machine).refusals(),
+        "waiting_count": pending(fleet.lake, machine).new_count,
         "champion": champion,
         "challenger_version": challenger,
         "challenger_reason": _reason(verdicts, challenger),
         "has_drifted": has_drifted,
-        "page": page if (lake.lake().reports / page).is_file() else None,
+        "page": page if (fleet.lake.reports / page).is_file() else None,
         "is_source": machine in taught,
     }
     return MachineState(**facts, actions=tuple(_actions(facts, limit.days, bool(taught))))

@@ -1,10 +1,10 @@
-"""Gathers what the scheduling experiment needs: a trace, how problems scale on machines, what models say of it."""
+"""Inputs of the scheduling experiment: a trace, how problems scale on machines, what target models say of them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.defs.resources import LakeResource
+from perf_assets.workflows.fleet import Fleet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _SYNTHETIC_JOBS, _SYNTHETIC_NODES = 5000, 128
 
 
-def modelled_machines(lake: LakeResource) -> list[str]:
+def modelled_machines(fleet: Fleet) -> list[str]:
     """Machines that have a target model."""
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHAMPION, versions
 
-    return [machine for machine in lake.lake().machines() if CHAMPION in versions(registered_name(machine))]
+    return [machine for machine in fleet.lake.machines() if CHAMPION in versions(registered_name(machine))]
 
 
 def champion_version(machine: str) -> int:
@@ -34,7 +34,7 @@ def champion_version(machine: str) -> int:
     return version
 
 
-def fleet_problems(lake: LakeResource, machines: list[str]) -> "list[Problem]":
+def fleet_problems(fleet: Fleet, machines: list[str]) -> "list[Problem]":
     """Problems with their runs on machines, in the order given, that the machines' target models were not fitted to."""
     import pandas as pd
 
@@ -49,21 +49,21 @@ def fleet_problems(lake: LakeResource, machines: list[str]) -> "list[Problem]":
             raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
         models.append(champion[1])
     predictions = pd.concat([held_out_predictions(model) for model in models], ignore_index=True)
-    found = _problems(scaling_runs(lake.warehouse().frame(SCALING_QUERY), predictions), machines)
+    found = _problems(scaling_runs(fleet.warehouse.frame(SCALING_QUERY), predictions), machines)
     if not found:
         raise BadInputError(f"{machines[0]} ran nothing that its target model was not fitted to: land more runs")
     return found
 
 
-def most_scaling_machine(lake: LakeResource) -> str:
+def most_scaling_machine(fleet: Fleet) -> str:
     """The machine with a target model on which most problems ran on several numbers of nodes."""
-    machines = modelled_machines(lake)
+    machines = modelled_machines(fleet)
     if not machines:
         raise BadInputError("no machine has a target model: run 'perf-assets adapt' first")
     counts = {}
     for machine in machines:
         try:
-            counts[machine] = sum(bool(p.narrower().any()) for p in fleet_problems(lake, [machine]))
+            counts[machine] = sum(bool(p.narrower().any()) for p in fleet_problems(fleet, [machine]))
         except BadInputError:
             continue
     if not any(counts.values()):

@@ -1,0 +1,66 @@
+"""What the UI shows of verdicts on registered models: as a materialisation, and as results of checks."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from perf_assets.core.tables.verdicts import PROMOTED
+from perf_assets.core.text import markdown_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = ("version", "decision", "shots", "log_rmse", "champion_log_rmse", "target_only_log_rmse", "reason")
+_NUMBERS = ("log_rmse", "champion_log_rmse", "target_only_log_rmse", "mape_ratio", "target_only_mape_ratio")
+
+
+def verdict_result(
+    context: dg.AssetExecutionContext, name: str, rows: "pd.DataFrame", file: Path, columns: Sequence[str] = _SHOWN
+) -> dg.MaterializeResult[None]:
+    """Verdicts on a registered model, newest last: the last decision with its reason, the history, where it is."""
+    newest = rows.iloc[-1]
+    context.log.info(f"{name} version {newest['version']}: {newest['decision']}, {newest['reason']}")
+    count = "dagster/partition_row_count" if context.has_partition_key else "dagster/row_count"
+    return dg.MaterializeResult(
+        metadata={
+            count: len(rows),
+            "decision": str(newest["decision"]),
+            "reason": str(newest["reason"]),
+            "history": dg.MetadataValue.md(markdown_rows(rows[::-1][list(columns)], ".3f")),
+            "record": dg.MetadataValue.path(file),
+        },
+        data_version=dg.DataVersion(f"version {newest['version']} {newest['decision']}"),
+    )
+
+
+def verdict_checks(asset: str, rows: "pd.DataFrame") -> Iterator[dg.AssetCheckResult]:
+    """Results of `not_worse` and `champion_holds` of a model, from all verdicts on its versions."""
+    last = rows.iloc[-1]
+    yield dg.AssetCheckResult(
+        asset_key=asset,
+        check_name="not_worse",
+        passed=last["decision"] == PROMOTED,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "decision": str(last["decision"]),
+            "reason": str(last["reason"]),
+            "version": int(last["version"]),
+            "held_out_runs_count": int(last["held_out_count"]),
+            "threshold_of_squared_error_ratio": float(last["threshold_ratio"]),
+            **{name: float(last[name]) for name in _NUMBERS if last[name] == last[name]},
+        },
+    )
+    yield dg.AssetCheckResult(
+        asset_key=asset,
+        check_name="champion_holds",
+        passed=not last["has_drifted"],
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "new_runs_count": int(last["new_runs_count"]),
+            "outside_of_interval_count": int(last["outside_count"]),
+            "threshold": int(last["allowed_count"]),
+            "what_was_done": f"adapted to anew: version {last['version']}, {last['decision']}",
+        },
+    )
