@@ -111,7 +111,7 @@ def modelx_table_is_made(platform: Platform) -> None:
     assert checks_of(result) == {assets.HAS_DATASETS: True}
     (row,) = stored(platform.lake, MODELX_TABLE, "").to_dict("records")
     assert (row["target"], row["sources"], row["shots"], row["seeds"]) == ("new", "old + spmv", 5, 1)
-    assert row["features"] == "partly shared"
+    assert row["features"] == "shared"
     for method in ("product", "zero_shot", "target_best", "oracle_100x"):
         assert row[method] >= 0
     assert "new" in (platform.lake.reports / "modelx.html").read_text()
