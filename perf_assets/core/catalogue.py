@@ -41,18 +41,18 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
-class _Strict(BaseModel):
+class _CatalogueModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Quantity(_Strict):
+class Quantity(_CatalogueModel):
     """Something that can be counted, whatever a machine calls it."""
 
     unit: str
     description: str
 
 
-class Formula(_Strict):
+class Formula(_CatalogueModel):
     """One way to get a quantity: a sum of counters."""
 
     quantity: str
@@ -68,7 +68,7 @@ class Formula(_Strict):
         return not self.architectures or microarchitecture in self.architectures
 
 
-class _CatalogueFile(_Strict):
+class _CatalogueFile(_CatalogueModel):
     version: Literal[1]
     backend_arguments: tuple[Annotated[str, AfterValidator(_check_pattern)], ...] = ()
     event_tables: dict[str, str] = Field(default_factory=dict)

@@ -75,11 +75,11 @@ def check_arguments(args: str) -> str:
     return args
 
 
-class _Strict(BaseModel):
+class _ManifestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-class FileEntry(_Strict):
+class FileEntry(_ManifestModel):
     """One file of a bundle."""
 
     path: Annotated[str, AfterValidator(check_relative_path)]
@@ -87,7 +87,7 @@ class FileEntry(_Strict):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class BundleFacts(_Strict):
+class BundleFacts(_ManifestModel):
     """What the producer knows of a bundle beside its files."""
 
     machine: Annotated[str, AfterValidator(check_machine_id)]

@@ -15,7 +15,7 @@ WORTHLESS = 100.0
 
 
 @dataclass(frozen=True)
-class Place:
+class ScorePlace:
     """Where methods are compared: rows of one experiment, one protocol and one scenario."""
 
     experiment: str
@@ -51,7 +51,7 @@ def scenarios(scores: pd.DataFrame) -> list[str]:
     return [name for name in SCENARIOS if (scores["scenario"] == name).any()]
 
 
-def at(scores: pd.DataFrame, place: Place) -> pd.DataFrame:
+def at(scores: pd.DataFrame, place: ScorePlace) -> pd.DataFrame:
     """Rows of a place."""
     here = scores[["experiment", "protocol", "scenario"]] == [place.experiment, place.protocol, place.scenario]
     return scores[here.all(axis=1)]
@@ -77,12 +77,12 @@ def over_seeds(scores: pd.DataFrame) -> pd.DataFrame:
     return found.assign(seeds=grouped.size()).reset_index()
 
 
-def change(scores: pd.DataFrame, place: Place, method: str, baseline: str) -> Change | None:
+def change(scores: pd.DataFrame, place: ScorePlace, method: str, baseline: str) -> Change | None:
     """A method against a baseline; None where the table lacks one of them."""
     return change_over(scores, (place,), method, baseline)
 
 
-def change_over(scores: pd.DataFrame, places: Sequence[Place], method: str, baseline: str) -> Change | None:
+def change_over(scores: pd.DataFrame, places: Sequence[ScorePlace], method: str, baseline: str) -> Change | None:
     """Mean of the changes in several places; None where the table lacks one of the methods in one of them."""
     by_place = {place: _by_seed(scores, place, method, baseline) for place in places}
     each = pd.concat(by_place, names=["place", "seed"])
@@ -104,7 +104,7 @@ def change_over(scores: pd.DataFrame, places: Sequence[Place], method: str, base
     )
 
 
-def _by_seed(scores: pd.DataFrame, place: Place, method: str, baseline: str) -> pd.DataFrame:
+def _by_seed(scores: pd.DataFrame, place: ScorePlace, method: str, baseline: str) -> pd.DataFrame:
     """Mean and median over held-out folds of both methods, a row per seed that both have."""
     here = at(scores, place)
     found = {
@@ -115,13 +115,13 @@ def _by_seed(scores: pd.DataFrame, place: Place, method: str, baseline: str) -> 
     return pd.DataFrame(columns).dropna()
 
 
-def ranking(scores: pd.DataFrame, place: Place) -> list[tuple[str, float]]:
+def ranking(scores: pd.DataFrame, place: ScorePlace) -> list[tuple[str, float]]:
     """Methods with their MAPE, the best one first."""
     found = over_seeds(at(scores, place)).sort_values("mape")
     return [(str(method), float(mape)) for method, mape in zip(found["method"], found["mape"], strict=True)]
 
 
-def hardest_fold(scores: pd.DataFrame, place: Place, method: str) -> tuple[str, float] | None:
+def hardest_fold(scores: pd.DataFrame, place: ScorePlace, method: str) -> tuple[str, float] | None:
     """The held-out fold with the largest MAPE, and its share of the sum over folds."""
     here = at(scores, place)
     by_fold = here[here["method"] == method].groupby("held_out")["mape_ratio"].mean()

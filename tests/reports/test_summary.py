@@ -2,11 +2,11 @@
 
 import pytest
 
-from perf_assets.reports.scores import Place, change, hardest_fold, markdown, over_seeds, percent, ranking
+from perf_assets.reports.scores import ScorePlace, change, hardest_fold, markdown, over_seeds, percent, ranking
 from perf_assets.reports.xamm.findings import CLAIMS, beside_the_paper, findings
 from tests.reports.tables import scores
 
-ALL_PAIRS = Place("machine_descriptions", "lomo", "all")
+ALL_PAIRS = ScorePlace("machine_descriptions", "lomo", "all")
 
 
 def test_means_are_over_folds_and_the_spread_over_seeds() -> None:

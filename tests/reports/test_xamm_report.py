@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from perf_assets.reports.scores import Place, change, origin, percent
+from perf_assets.reports.scores import ScorePlace, change, origin, percent
 from perf_assets.reports.xamm.page import said, summary_picture, xamm_page
 from tests.reports.tables import embeddings, scores
 
@@ -21,7 +21,7 @@ def test_the_page_has_ours_beside_the_papers(page: str) -> None:
     for figure in ("49.64", "99.07", "74.35", "67.50", "20.30", "3.31", "3.20", "22.40", "36.80", "25.50", "2.64"):
         assert f">\N{MINUS SIGN}{figure}%<" in page
     found = change(
-        scores(), Place("raw_vs_embedding_vs_amm", "loao", "CPU->CPU"), "embedding_amm_xgboost", "raw_xgboost"
+        scores(), ScorePlace("raw_vs_embedding_vs_amm", "loao", "CPU->CPU"), "embedding_amm_xgboost", "raw_xgboost"
     )
     assert found is not None
     assert f"<b>{percent(found.relative, signed=True)}</b>" in page

@@ -8,7 +8,7 @@ from perf_assets.reports.names import PROTOCOLS, TREES, describe, full_name
 from perf_assets.reports.scores import (
     ALL,
     Change,
-    Place,
+    ScorePlace,
     arrow,
     change,
     change_over,
@@ -42,9 +42,9 @@ class PaperClaim:
     baseline: str
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[ScorePlace, ...]:
         """Rows of the table that it is compared with."""
-        return tuple(Place(self.experiment, "loao", scenario) for scenario in self.scenarios)
+        return tuple(ScorePlace(self.experiment, "loao", scenario) for scenario in self.scenarios)
 
     @property
     def where(self) -> str:
@@ -161,12 +161,12 @@ def findings(scores: pd.DataFrame) -> list[Finding]:
 
 def versus(scores: pd.DataFrame, experiment: str, protocol: str, method: str, baseline: str) -> Finding | None:
     """A method against a baseline, over all pairs and in each scenario."""
-    over_all = change(scores, Place(experiment, protocol, ALL), method, baseline)
+    over_all = change(scores, ScorePlace(experiment, protocol, ALL), method, baseline)
     if over_all is None:
         return None
     by_verdict: dict[str, list[str]] = {}
     for scenario in scenarios(scores):
-        here = change(scores, Place(experiment, protocol, scenario), method, baseline)
+        here = change(scores, ScorePlace(experiment, protocol, scenario), method, baseline)
         if here is not None:
             by_verdict.setdefault(here.verdict, []).append(f"{arrow(scenario)} ({percent(here.relative, signed=True)})")
     disagree = over_all.verdict != "no clear difference" and (over_all.relative < 0) != (over_all.of_medians < 0)
@@ -183,7 +183,7 @@ def versus(scores: pd.DataFrame, experiment: str, protocol: str, method: str, ba
 
 def winners(scores: pd.DataFrame, experiment: str, protocol: str) -> Finding | None:
     """The best method over all pairs and in each scenario, and where `best` stands."""
-    ranked = ranking(scores, Place(experiment, protocol, ALL))
+    ranked = ranking(scores, ScorePlace(experiment, protocol, ALL))
     if not ranked:
         return None
     method, mape = ranked[0]
@@ -191,7 +191,7 @@ def winners(scores: pd.DataFrame, experiment: str, protocol: str) -> Finding | N
     headline = f"{topic}: smallest error over all pairs by {full_name(method)} ({percent(mape)})."
     details = []
     for scenario in scenarios(scores):
-        here = ranking(scores, Place(experiment, protocol, scenario))
+        here = ranking(scores, ScorePlace(experiment, protocol, scenario))
         if here:
             details.append(f"{arrow(scenario)}: {describe(here[0][0])} ({percent(here[0][1])})")
     text = "; ".join(details) + "."
@@ -203,7 +203,7 @@ def winners(scores: pd.DataFrame, experiment: str, protocol: str) -> Finding | N
 
 def hardest(scores: pd.DataFrame, protocol: str) -> Finding | None:
     """Whether one held-out fold carries the mean of the winner."""
-    place = Place(MACHINES, protocol, ALL)
+    place = ScorePlace(MACHINES, protocol, ALL)
     ranked = ranking(scores, place)
     found = hardest_fold(scores, place, ranked[0][0]) if ranked else None
     if found is None:

@@ -97,7 +97,7 @@ class Health(BaseModel):
     champions: int
 
 
-class Problem(BaseModel):
+class ErrorBody(BaseModel):
     """What is wrong, in one line."""
 
     error: str
@@ -105,11 +105,11 @@ class Problem(BaseModel):
 
 _ANSWERS = TypeAdapter(Answers)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problem, "description": "The token is missing or wrong."},
-    404: {"model": Problem, "description": "A machine that is not known, or has no model."},
-    413: {"model": Problem, "description": "Too many bytes or runs."},
-    422: {"model": Problem, "description": "A question that cannot be answered, and why."},
-    503: {"model": Problem, "description": "Too busy: try again."},
+    401: {"model": ErrorBody, "description": "The token is missing or wrong."},
+    404: {"model": ErrorBody, "description": "A machine that is not known, or has no model."},
+    413: {"model": ErrorBody, "description": "Too many bytes or runs."},
+    422: {"model": ErrorBody, "description": "A question that cannot be answered, and why."},
+    503: {"model": ErrorBody, "description": "Too busy: try again."},
 }
 
 
