@@ -10,7 +10,7 @@ from perf_assets.workflows.kept_aside import OURS, UNCHANGED, scored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perf_assets.reports.fleet.story import Story
+    from perf_assets.reports.fleet.facts import Story
 
 _ALONE = ("target_ridge_seconds", "target_gp_seconds")
 _RUN = ["machine", "target", "configuration", "measured_seconds", "predicted_seconds", "lower_seconds", "upper_seconds"]
@@ -18,7 +18,7 @@ _RUN = ["machine", "target", "configuration", "measured_seconds", "predicted_sec
 
 def story_of(lake: Lake) -> "Story | None":
     """From runs that are kept aside where there are some, else from the learning curves of all machines."""
-    from perf_assets.reports.fleet.story import Story
+    from perf_assets.reports.fleet.facts import Story
 
     rows = scored(lake)
     if len(rows):

@@ -16,7 +16,7 @@ def test_few_runs_are_damaged_and_their_bundles_say_that_it_is_on_purpose() -> N
         for index in range(count)
         if is_damaged(machine, app, index)
     ]
-    named = [b.name for b in fleet_bundles(0.1, 0, machines, benchmark_scale=0.1) if DAMAGED_ON_PURPOSE in b.name]
+    named = [b.name for b in fleet_bundles(0.25, 0, machines, benchmark_scale=0.1) if DAMAGED_ON_PURPOSE in b.name]
     assert len(named) == len(damaged) == 2
 
 

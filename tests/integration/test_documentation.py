@@ -1,16 +1,19 @@
 """Every command of the documentation, in reading order, in one folder, on the small fleet that other tests trained."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from perf_assets.cli.main import cli
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.workflows.fleet import open_warehouse
 from tests.docs.elsewhere import elsewhere
 from tests.docs.newbox import TWIN, copy_lake, write_files
 from tests.docs.pages import Command, commands, pages
@@ -69,3 +72,29 @@ def test_a_small_demo_says_what_to_do_next(tmp_path: Path) -> None:
     # One machine is enough to look at, not to compare.
     assert "Not all models were made: source models: source models need two machines with RAJAPerf" in done.stderr
     assert "perf-assets predict --from quartz --to dane" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_late_machine_is_scored_on_runs_that_never_landed(tmp_path: Path) -> None:
+    made = install(tmp_path / "demo")
+    machines = [word for name in ("quartz", "ruby", "dane", "xeonmax") for word in ("--machine", name)]
+    with pytest.MonkeyPatch.context() as patch:
+        _enter(patch, made.root)
+        done = CliRunner().invoke(cli, ["demo", "--scale", "0.06", *machines, "--json"])
+        assert done.exit_code == 0, done.output
+        runs = open_warehouse(made.lake).frame("SELECT * FROM raw_profiles__runs WHERE machine = 'xeonmax'")
+        landed = set(runs[["app", "args", "ranks", "threads"]].itertuples(index=False, name=None))
+        more = CliRunner().invoke(cli, ["demo", "--next", "--json"])
+    assert len(landed) == 10
+    (row,) = json.loads(done.stdout)["late_machines"]
+    assert (row["machine"], row["shots"]) == ("xeonmax", 10)
+    assert row["kept_aside"] > 10
+    assert row["ours"] < min(row["target_only"], row["unchanged"])
+    truth = pd.read_parquet(made.lake.root / "demo" / "kept_aside" / "xeonmax.parquet")
+    assert len(truth) >= row["kept_aside"]
+    keys = ["app", "args", "ranks", "threads"]
+    assert not landed & set(truth[keys].itertuples(index=False, name=None))
+    page = (made.lake.reports / "index.html").read_text()
+    assert page.index("What a few runs are worth") < page.index("Fleet status")
+    assert (made.lake.reports / "few_runs.png").is_file()
+    assert json.loads(more.stdout) == {"machine": "xeonmax", "runs_before": 10, "runs": 20}

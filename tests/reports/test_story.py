@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from perf_assets.reports.fleet.facts import Story
 from perf_assets.reports.fleet.page import fleet_page
-from perf_assets.reports.fleet.story import Story, story_charts, story_finding
+from perf_assets.reports.fleet.story import story_charts, story_finding
 from tests.reports.fleets import fleet, well
 
 

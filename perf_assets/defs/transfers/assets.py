@@ -90,7 +90,7 @@ def core_datasets__rows(context: dg.AssetExecutionContext, lake: LakeResource) -
         model_spec(
             ADAPTED,
             "Model of a dataset, adapted from other datasets: all, or those that datasets.yaml names. All rows of the "
-            "dataset so far are shots. Registered in MLflow as perf-transfer-<dataset>, first as @challenger.",
+            "dataset so far are shots. Registered in MLflow as perf-transfer-DATASET, first as @challenger.",
             {"mlflow", "python"},
             [],
         ).replace_attributes(skippable=True, deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)])

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
-from perf_assets.reports.fleet.story import Story
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,29 @@ class VectorState:
         age = (now - self.trained_at).days
         found = [f"was trained {age} days ago (limit {self.limit_days})"] if age > self.limit_days else []
         return found + ([f"does not speak of {', '.join(self.absent_machines)}"] if self.absent_machines else [])
+
+
+@dataclass(frozen=True)
+class Story:
+    """Errors of models of machines by the number of runs that they were given."""
+
+    curve: "pd.DataFrame"
+    """machine, shots, kept_aside, ours, target_only, unchanged, coverage."""
+    runs: "pd.DataFrame"
+    """machine, measured_seconds, predicted_seconds: by the model of all runs that landed; may be empty."""
+    are_kept_aside: bool
+    """Whether the test runs never landed; else they were held out of the runs that did."""
+    is_simulated: bool
+
+    @property
+    def last(self) -> "pd.DataFrame":
+        """Of each machine, the row with most runs."""
+        return self.curve.loc[self.curve.groupby("machine")["shots"].idxmax()].sort_values("machine")
+
+    @property
+    def test_runs(self) -> str:
+        """How the runs that errors are of are called."""
+        return "runs kept aside" if self.are_kept_aside else "held-out runs"
 
 
 @dataclass(frozen=True)

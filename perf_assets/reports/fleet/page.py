@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from perf_assets.reports.fleet.facts import FleetFacts, MachineState
+from perf_assets.reports.fleet.facts import FleetFacts, MachineState, Story
 from perf_assets.reports.fleet.findings import age, fleet_findings, next_actions, state_words
-from perf_assets.reports.fleet.story import Story, story_charts, story_finding
+from perf_assets.reports.fleet.story import story_charts, story_finding
 from perf_assets.reports.machine.numbers import records, times
 from perf_assets.reports.scores import error
 from perf_assets.reports.site import Chart, chart, template

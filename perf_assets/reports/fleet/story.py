@@ -1,7 +1,6 @@
 """What a few runs on a machine are worth: error over runs, predicted against measured, and one sentence about both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from perf_assets.reports.fleet.facts import Story
 from perf_assets.reports.machine.numbers import records
 from perf_assets.reports.scores import error
 from perf_assets.reports.site import Chart, chart
@@ -24,29 +24,6 @@ LINES: Mapping[str, tuple[str, str]] = {
 """Column -> name and colour."""
 _MOST = 3.0
 """End of the axis of errors, as a ratio: what lies beyond would flatten the rest."""
-
-
-@dataclass(frozen=True)
-class Story:
-    """Errors of models of machines by the number of runs that they were given."""
-
-    curve: pd.DataFrame
-    """machine, shots, kept_aside, ours, target_only, unchanged, coverage."""
-    runs: pd.DataFrame
-    """machine, measured_seconds, predicted_seconds: by the model of all runs that landed; may be empty."""
-    are_kept_aside: bool
-    """Whether the test runs never landed; else they were held out of the runs that did."""
-    is_simulated: bool
-
-    @property
-    def last(self) -> pd.DataFrame:
-        """Of each machine, the row with most runs."""
-        return self.curve.loc[self.curve.groupby("machine")["shots"].idxmax()].sort_values("machine")
-
-    @property
-    def test_runs(self) -> str:
-        """How the runs that errors are of are called."""
-        return "runs kept aside" if self.are_kept_aside else "held-out runs"
 
 
 def story_finding(story: Story) -> Finding:
