@@ -58,6 +58,9 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         aligned = _aligned(lake, adapted)
     except BadInputError as error:
         missing["alignment"] = missing["severity"] = str(error)
+    predicted, are_kept_aside = _predicted(lake, adapted)
+    if predicted.empty:
+        missing["predicted"] = f"no run of {machine} was held out yet: five runs of applications are enough"
     verdicts = rows_of(lake.lake(), VERDICTS, machine)
     candidates = candidate_table(adapted)
     if candidates.empty:
@@ -80,7 +83,8 @@ def machine_facts(lake: LakeResource, machine: str) -> "MachineFacts":
         alias,
         without_passwords(mlflow_tracking_uri()),
         _sheet(lake, machine),
-        *_predicted(lake, adapted),
+        predicted,
+        are_kept_aside,
     )
 
 
