@@ -67,6 +67,9 @@ def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
     plan = _or_why(missing, ("next_runs",), lambda: model.planned(fleet))
     aligned = _or_why(missing, ("alignment", "severity"), lambda: _aligned(fleet, machine, model.reference))
     verdicts, aside = rows_of(fleet.lake, VERDICTS, machine), _kept_aside(fleet, machine)
+    predicted = model.held_out if aside.empty else aside
+    if predicted.empty:
+        missing["predicted"] = f"no run of {machine} was held out yet: five runs of applications are enough"
     if model.candidates.empty:
         missing["candidates"] = f"{machine} has too few runs to choose on"
     return MachineFacts(
@@ -87,7 +90,7 @@ def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
         alias=alias,
         tracking_uri=without_passwords(mlflow_tracking_uri()),
         sheet=_sheet(fleet, machine),
-        predicted=model.held_out if aside.empty else aside,
+        predicted=predicted,
         are_kept_aside=not aside.empty,
     )
 

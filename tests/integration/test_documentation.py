@@ -77,12 +77,13 @@ def test_a_small_demo_says_what_to_do_next(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_late_machine_is_scored_on_runs_that_never_landed(tmp_path: Path) -> None:
     made = install(tmp_path / "demo")
+    lake = Lake(made.root / "data_lake")
     machines = [word for name in ("quartz", "ruby", "dane", "xeonmax") for word in ("--machine", name)]
     with pytest.MonkeyPatch.context() as patch:
         _enter(patch, made.root)
         done = CliRunner().invoke(cli, ["demo", "--scale", "0.06", *machines, "--json"])
         assert done.exit_code == 0, done.output
-        runs = open_warehouse(made.lake).frame("SELECT * FROM raw_profiles__runs WHERE machine = 'xeonmax'")
+        runs = open_warehouse(lake).frame("SELECT * FROM raw_profiles__runs WHERE machine = 'xeonmax'")
         landed = set(runs[["app", "args", "ranks", "threads"]].itertuples(index=False, name=None))
         more = CliRunner().invoke(cli, ["demo", "--next", "--json"])
     assert len(landed) == 10
@@ -90,11 +91,11 @@ def test_a_late_machine_is_scored_on_runs_that_never_landed(tmp_path: Path) -> N
     assert (row["machine"], row["shots"]) == ("xeonmax", 10)
     assert row["kept_aside"] > 10
     assert row["ours"] < min(row["target_only"], row["unchanged"])
-    truth = pd.read_parquet(made.lake.root / "demo" / "kept_aside" / "xeonmax.parquet")
+    truth = pd.read_parquet(lake.root / "demo" / "kept_aside" / "xeonmax.parquet")
     assert len(truth) >= row["kept_aside"]
     keys = ["app", "args", "ranks", "threads"]
     assert not landed & set(truth[keys].itertuples(index=False, name=None))
-    page = (made.lake.reports / "index.html").read_text()
+    page = (lake.reports / "index.html").read_text()
     assert page.index("What a few runs are worth") < page.index("Fleet status")
-    assert (made.lake.reports / "few_runs.png").is_file()
+    assert (lake.reports / "few_runs.png").is_file()
     assert json.loads(more.stdout) == {"machine": "xeonmax", "runs_before": 10, "runs": 20}

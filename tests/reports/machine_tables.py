@@ -200,6 +200,15 @@ def full(counters: tuple[int, int] = (40, 52)) -> MachineFacts:
         next_runs=next_runs(),
         verdicts=verdicts(),
         missing={},
+        sheet={"processor": "2 x Xeon Platinum 8480+, 56 cores each"},
+        predicted=pd.DataFrame(
+            {
+                "seen_as": "dane",
+                "configuration": ["Kripke -n 1", "Kripke -n 2"],
+                "measured_seconds": [1.0, 10.0],
+                "predicted_seconds": [1.1, 9.0],
+            }
+        ),
     )
 
 

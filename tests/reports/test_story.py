@@ -1,13 +1,14 @@
 """What the first page says of a few runs: from the numbers, also where they are against us."""
 
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
 import pandas as pd
 
 from perf_assets.reports.fleet.facts import Story
 from perf_assets.reports.fleet.page import fleet_page
-from perf_assets.reports.fleet.story import story_charts, story_finding
+from perf_assets.reports.fleet.story import draw_curve, story_charts, story_finding
 from tests.reports.fleets import fleet, well
 
 
@@ -73,3 +74,15 @@ def test_a_machine_that_teaches_the_source_models_needs_no_model_of_its_own() ->
     page = fleet_page(fleet(replace(state, is_source=True)))
     assert "No model yet" not in page
     assert "teaches the source models" in page
+
+
+def test_a_thick_line_has_no_point_where_a_machine_has_no_value() -> None:
+    told = story()
+    few = told.curve["shots"].eq(0) & told.curve["machine"].eq("ash")
+    curve = told.curve.assign(target_only=told.curve["target_only"].mask(few, 0.9))
+    axes = draw_curve(replace(told, curve=curve), BytesIO()).axes[0]
+    thick = {
+        line.get_label(): list(line.get_xdata()) for line in axes.lines if not str(line.get_label()).startswith("_")
+    }
+    assert thick["best model of these runs alone (target-only)"] == [10]
+    assert thick["our model"] == [0, 10]

@@ -84,7 +84,8 @@ def draw_curve(story: Story, target: Target) -> Figure:
         clipped = story.curve.assign(value=100 * story.curve[name].clip(upper=_MOST))
         for _, own in clipped.groupby("machine"):
             axes.plot(own["shots"], own["value"], color=colour, linewidth=0.8, alpha=0.35)
-        middle = clipped[clipped["shots"].isin(shared)].groupby("shots")["value"].median().dropna()
+        # A median of some of the machines beside one of all would compare different machines.
+        middle = clipped[clipped["shots"].isin(shared)].groupby("shots")["value"].agg(_median_of_all).dropna()
         axes.plot(middle.index, middle, "o-", color=colour, linewidth=2.6, markersize=6, label=label)
         if len(middle):
             text = error(middle.iloc[-1] / 100)
@@ -98,8 +99,13 @@ def draw_curve(story: Story, target: Target) -> Figure:
     figure.legend(loc="outside upper center", ncols=1, frameon=False, fontsize=9)
     origin = "simulated fleet" if story.is_simulated else "measured"
     machines = ", ".join(sorted(story.curve["machine"].unique()))
-    figure.supxlabel(f"thick: median over machines; thin: {machines}; {origin}", size=8)
+    figure.supxlabel(f"thick: median, where all machines have a value; thin: {machines}; {origin}", size=8)
     return written(figure, target)
+
+
+def _median_of_all(values: "pd.Series[float]") -> float:
+    """Median, where every machine has a value."""
+    return float(values.median()) if values.notna().all() else np.nan
 
 
 def _shared_shots(curve: pd.DataFrame) -> list[int]:
