@@ -43,7 +43,7 @@ def test_every_machine_has_its_row(page: str) -> None:
     assert "<b>8.0%</b>" in row
     assert "<td>40.0%</td>" in row
     assert "<td>0.28</td>" in row
-    assert ">well<" in row
+    assert ">up to date<" in row
     assert "simulated" not in row
     assert ">simulated<" in row_of(page, "epyc-7r13")
     assert "not known" in row_of(page, "epyc-7r13")
