@@ -98,4 +98,5 @@ def test_a_late_machine_is_scored_on_runs_that_never_landed(tmp_path: Path) -> N
     page = (lake.reports / "index.html").read_text()
     assert page.index("What a few runs are worth") < page.index("Fleet status")
     assert (lake.reports / "few_runs.png").is_file()
-    assert json.loads(more.stdout) == {"machine": "xeonmax", "runs_before": 10, "runs": 20}
+    # A fleet of this scale has fewer than ten runs left.
+    assert json.loads(more.stdout) == {"machine": "xeonmax", "runs_before": 10, "runs": 18}

@@ -86,7 +86,7 @@ def test_the_page_needs_nothing_from_outside(page: str) -> None:
     assert not re.search(r"https?://|<script [^>]*src|<link|@import|url\(|srcset", page)
     assert all(link.startswith(("#", "data:", "index.html")) for link in re.findall(r'href="([^"]+)"', page))
     sources = re.findall(r'src="([^"]+)"', page)
-    assert len(sources) == 5
+    assert len(sources) == 6
     for source in sources:
         start, data = source.split(",", 1)
         assert start == "data:image/png;base64"
