@@ -26,7 +26,6 @@ from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.registry.versions import load, promote, roll_back, versions
-from perf_assets.scheduling import experiment
 from perf_assets.scheduling.fleet_jobs import Problem
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -189,13 +188,12 @@ def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> Non
 def test_the_scheduling_experiment_reads_runs_and_the_champion(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiment, "LOADS", (1.0,))
     # The small machine has no run that its model was not fitted to: after all is read, how a problem scales is given.
     seconds = (np.array([9.0, 4.0]) * factor for factor in (1, 1.1, 1.3))
     scaling = Problem("wave", np.zeros(2, np.int64), np.array([1, 4]), *seconds)
     monkeypatch.setattr(scheduled_problems, "_problems", lambda runs, machines: [scaling])
     jobs = [line(n, 900 * n, 500 + 61 * (n % 9), 1 + n % 8, 3600, user=n % 3) for n in range(60)]
-    config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": TARGET, "repetitions": 1}
+    config = {"trace": str(write(tmp_path / "t.swf", *jobs)), "machine": TARGET, "repetitions": 1, "loads": [1.0]}
     with recorded_reads() as reads:
         run(site.instance, site.lake, "simulate_schedules", steps={"out_schedule__turnaround": {"config": config}})
     check_edges(reads, "schedules")

@@ -112,7 +112,7 @@ class Story:
 
     @property
     def last(self) -> "pd.DataFrame":
-        """Of each machine, the row with most runs."""
+        """Row with most runs per machine."""
         return self.curve.loc[self.curve.groupby("machine")["shots"].idxmax()].sort_values("machine")
 
     @property
