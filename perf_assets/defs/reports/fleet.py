@@ -5,6 +5,7 @@ from datetime import timedelta
 import dagster as dg
 
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
+from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
@@ -34,6 +35,7 @@ FLEET_PAGE = "out_report__fleet"
                 VECTOR_FEATURES_TABLE.name,
                 WITH_AMM,
                 VERDICTS.name,
+                TRANSFER_SCORES.name,
                 PAGE,
                 VECTOR_VERDICTS.name,
             ],
