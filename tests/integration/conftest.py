@@ -1,7 +1,7 @@
 """The real command line on a home and a lake of its own."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,27 @@ from tests.installation import Installation, Up, install, start_up
 from tests.integration.joining import Joined, join
 from tests.processes import ended
 from tests.trained_site import copy_of
+
+
+_END: dict[str, Callable[[], None]] = {}
+"""How to end the services of a group of tests, by group."""
+
+
+def _end(group: str) -> None:
+    _END.pop(group, lambda: None)()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End services after the last test of their group: idle ones take a tenth of the machine."""
+    group, following = _group(item), nextitem and _group(nextitem)
+    if group is not None and group != following:
+        _end(group)
+
+
+def _group(item: pytest.Item) -> str | None:
+    mark = item.get_closest_marker("xdist_group")
+    return mark and str(mark.args[0])
 
 
 @pytest.fixture
@@ -36,8 +57,9 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     started = Services(made, start_up(made))
     # What it would make of each landing in runs of its own is no subject of these tests.
     started.up.stop_sensor("automation_sensor")
+    _END["services"] = lambda: ended(started.up, signal.SIGTERM)
     yield started
-    ended(started.up, signal.SIGTERM)
+    _end("services")
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +72,9 @@ def trained(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory
 def live(trained: Installation) -> Iterator[Up]:
     """`perf-assets up` on the copy, one for all tests of the group `live`."""
     started = start_up(trained)
+    _END["live"] = lambda: ended(started, signal.SIGINT)
     yield started
-    ended(started, signal.SIGINT)
+    _end("live")
 
 
 @pytest.fixture(scope="session")
