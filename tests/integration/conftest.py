@@ -12,7 +12,6 @@ from tests.integration.joining import Joined, join
 from tests.processes import ended
 from tests.trained_site import copy_of
 
-
 _END: dict[str, Callable[[], None]] = {}
 """How to end the services of a group of tests, by group."""
 
