@@ -99,7 +99,7 @@ def test_the_keyboard_reaches_the_skip_link_then_the_site(site: Path, tab: "Tab"
     assert tab.locator(":focus").get_attribute("href") == "index.html"
     assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     tab.keyboard.press("Tab")
-    assert tab.locator("nav :focus").get_attribute("href") == "#model"
+    assert tab.locator("nav :focus").get_attribute("href") == "#sheet"
     skip_to = tab.locator("a.skip").get_attribute("href")
     tab.locator("a.skip").focus()
     tab.keyboard.press("Enter")
