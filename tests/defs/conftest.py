@@ -1,11 +1,12 @@
 """A lake with genuine perf stat files, and Dagster on a throw-away instance."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.storage.defs_state.base import set_defs_state_storage
+from dagster._core.storage.defs_state.base import DefsStateStorage, set_defs_state_storage
 
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake
@@ -35,7 +36,12 @@ def spoil(landing: Landing) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_state_of_other_instances() -> Iterator[None]:
-    """Runs leave Dagster with the state storage of their instance, which is gone after the test."""
+    """Runs leave Dagster with the state storage of their instance, which is gone after the test.
+
+    An instance that is collected later, in the middle of a test, would bring the storage of the one before it back.
+    """
+    if DefsStateStorage.get() is not None:
+        gc.collect()
     with set_defs_state_storage(None):
         yield
 

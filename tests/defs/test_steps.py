@@ -1,7 +1,6 @@
 """Rules of the steps that make assets: covered by a test of edges, called as their asset, short."""
 
 import ast
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,8 +45,6 @@ def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
 
 @pytest.fixture(scope="module")
 def graph() -> BaseAssetGraph[Any]:
-    """All assets. An instance of tests before that is collected while they are built would leave its state behind."""
-    gc.collect()
     with set_defs_state_storage(None):
         return build_definitions().resolve_asset_graph()
 
