@@ -1,6 +1,7 @@
 """Rules of the steps that make assets: covered by a test of edges, called as their asset, short."""
 
 import ast
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
 
 @pytest.fixture(scope="module")
 def graph() -> BaseAssetGraph[Any]:
+    gc.collect()  # see conftest.py
     with set_defs_state_storage(None):
         return build_definitions().resolve_asset_graph()
 
