@@ -222,7 +222,7 @@ def test_another_source_version_makes_another_target_and_chains_can_be_read_and_
     assert seconds(second.adapt(lambda line: None), LATE) != pytest.approx(seconds(model, LATE), rel=1e-3)
 
     assert roll_back(site.lake, NAME) == (WITH_AMM, first_version, second_version)
-    (answer,) = Predictor(site.lake).predict([run_on(site, "elm")], LATE)
+    (answer,) = Predictor(site.lake).predict([run_on(site, "elm")], "birch")
     assert answer.model_version == first_version
     promote(NAME, second_version)
     path = site.lake.record / AMMS.name / f"machine={LATE}" / "rows.parquet"
