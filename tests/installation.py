@@ -232,7 +232,7 @@ def land_bundles(installation: Installation, bundles: Iterable[SimulatedBundle])
 def train_quickly(installation: Installation) -> None:
     """Source models of the machines that were ingested, of two methods instead of all; notes what its steps read."""
     done = subprocess.run(
-        [sys.executable, str(PROJECT / "tests" / "integration" / "noted_training.py")],
+        [sys.executable, str(PROJECT / "tests" / "integration" / "noted_training.py"), "train", "--quick", "--json"],
         env={**installation.environment(), "PERF_ASSETS_THREADS": "1"},  # the other core has other tests
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""`perf-assets train --quick`, which notes what its steps read."""
+"""`perf-assets` with the given arguments, which notes what its steps read."""
 
 import atexit
 import os
@@ -11,7 +11,6 @@ from perf_assets.cli.main import main
 from tests.defs.reads import READS, recorded_reads
 
 if __name__ == "__main__":
-    sys.argv = ["perf-assets", "train", "--quick", "--json"]
     with recorded_reads() as reads:
         # The command ends the process itself, after what is registered here.
         atexit.register(reads.save, Path(os.environ["PERF_ASSETS_LAKE"]).parent / READS)
