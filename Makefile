@@ -23,7 +23,7 @@ setup-tests: $(TEST_STAMP) ## the same with what tests, linters and clusters nee
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))" || { echo "make: $(PYTHON) is not Python 3.11 or 3.12: name one with PYTHON=..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) .
+	$(PIP) '.[all]'
 	touch $(STAMP)
 
 $(TEST_STAMP): $(STAMP)
@@ -50,6 +50,7 @@ test-quick: setup-tests ## what to run at every save
 # All, and what takes long: eight processes on a new home twenty times, mutated files, faults by chance, the whole demo.
 test-all: test fuzz ## all tests, and what takes long
 	PERF_ASSETS_OPENING_ROUNDS=20 PERF_ASSETS_KILL_POINTS=40 $(PYTEST) tests/integration/test_first_opening.py tests/storage/test_killed.py
+	PERF_ASSETS_INSTALL=1 $(PYTEST) tests/registry/test_requirements.py
 	$(BIN)/python -m chaos --minutes 3
 	rm -rf build/demo && mkdir -p build/demo/dagster_home && cp dagster_home/dagster.yaml build/demo/dagster_home
 	PERF_ASSETS_LAKE=$(CURDIR)/build/demo/data_lake DAGSTER_HOME=$(CURDIR)/build/demo/dagster_home $(BIN)/perf-assets demo

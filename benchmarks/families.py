@@ -31,7 +31,7 @@ from scipy.stats import spearmanr
 from transfer_data import GPU_NOT_FEATURES, data_folder, gpu_frames
 
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
-from perf_assets.models.transfer.averaged_gp import AverageSettings
+from perf_assets.models.common.averaged_gp import AverageSettings
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, supervised, target_baselines
 from perf_assets.models.transfer.evaluation import Split
 from perf_assets.models.transfer.model import fit_product

@@ -11,7 +11,7 @@ components), with its own 90% interval. Shots are the first of a random order, o
 "constant ratio of the shots", which is shrunk to no change as far as known machines say).
 
 What is chosen for a family is chosen on the others: the sizes of corrections that are expected before any machine is
-known (`paired_trials.UNKNOWN`) are, for each family, the geometric mean over the OTHER families of their root mean
+known (`trials.UNKNOWN`) are, for each family, the geometric mean over the OTHER families of their root mean
 square offset and spread of log ratios (`expected_from`). All else that has a size is learned inside a family from known
 machines, without the target. Other constants (a factor of two of freedom, three lengths, fifths of weights) were not
 varied on any family.
@@ -22,7 +22,6 @@ simulated into a temporary folder first (half a minute).
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -33,6 +32,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from paired_gpus import paired_gpus
+from transfer_data import data_folder
 
 from perf_assets.core.metrics import mape
 from perf_assets.demo.fleet import fleet_bundles, fleet_machines
@@ -107,10 +107,7 @@ def simulated_fleet() -> Family:
 
 def spechpc() -> Family:
     """Six SPEChpc codes on two CPUs; ends with a line where the measurements are not there."""
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "spechpc"
-    if not all((folder / f"{name}.csv").is_file() for name in CPUS):
-        sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
+    folder = data_folder("spechpc")
     tables = {name: pd.read_csv(folder / f"{name}.csv") for name in CPUS}
     return Family("spechpc", pair_tables(tables, CPU_ROLES), ((0, 1), (1, 0)))
 

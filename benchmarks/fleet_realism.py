@@ -12,7 +12,6 @@ Last line: one JSON object. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA.
 import argparse
 import json
 import math
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from transfer_data import data_folder
 
 from perf_assets.core.machines import MachineSpec
 from perf_assets.core.measurements import KernelTiming
@@ -119,13 +119,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="two machines only")
     comparisons = COMPARISONS[::3] if parser.parse_args().quick else COMPARISONS
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    root = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "rajaperf"
-    if not root.is_dir():
-        print(
-            f"no measurements at {root}; set PERF_ASSETS_SHARED_DATA to the folder that holds rajaperf", file=sys.stderr
-        )
-        return 2
+    root = data_folder("rajaperf")
     by_kernel: dict[str, dict[str, float]] = {}
     by_row: dict[str, dict[str, float]] = {}
     print(f"{'machine':22}{'n':>6}{'spearman':>10}{'median':>9}{'p90':>9}   (error factors)")

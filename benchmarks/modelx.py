@@ -21,6 +21,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ class Transfer:
     shots: Sequence[str]
 
 
+@cache
 def app_tables(folder: Path) -> dict[str, TransferTable]:
     """ModelX's applications."""
     return {
@@ -83,6 +85,7 @@ def app_tables(folder: Path) -> dict[str, TransferTable]:
     }
 
 
+@cache
 def power_tables(folder: Path) -> dict[str, TransferTable]:
     """Kripke under power caps, by input."""
     return {
@@ -143,6 +146,7 @@ def published_mape(folder: Path) -> dict[str, float]:
     return {str(app): float(mape) for app, mape in errors.groupby(jobs["app"]).mean().items()}
 
 
+@cache
 def some_rows(table: TransferTable, most: int) -> TransferTable:
     """At most so many rows of a table, drawn at random, always the same."""
     if len(table) <= most:

@@ -14,7 +14,6 @@ import argparse
 import gc
 import json
 import math
-import os
 import shutil
 import sys
 import tempfile
@@ -24,6 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from transfer_data import data_folder
 
 from perf_assets.core.measurements import Reading
 from perf_assets.readers.read import read
@@ -178,11 +179,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, figures without meaning")
     is_quick = parser.parse_args().quick
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    root = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not (root / "hpctoolkit").is_dir() or not (root / "rajaperf").is_dir():
-        print(f"no measurements at {root}; set PERF_ASSETS_SHARED_DATA to the folder that holds them", file=sys.stderr)
-        return 2
+    root = data_folder()
     warnings.simplefilter("ignore")
     try:
         import caliperreader

@@ -13,14 +13,13 @@ Last line: one JSON object. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. 
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
-from pathlib import Path
 from time import process_time
 
 import numpy as np
+from transfer_data import data_folder
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
@@ -60,12 +59,7 @@ def main() -> None:
 
 
 def _trace() -> Trace:
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "swf"
-    files = sorted(folder.glob("KTH-SP2*"))
-    if not files:
-        sys.exit(f"no trace of KTH-SP2 at {folder}; set PERF_ASSETS_SHARED_DATA to where the shared data are")
-    trace = read_swf(files[0])
+    trace = read_swf(next(data_folder("swf").glob("KTH-SP2*")))
     return trace.where(np.arange(len(trace)) < FEW_JOBS) if SHAKEN == 1 else trace
 
 

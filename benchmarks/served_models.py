@@ -17,7 +17,7 @@ from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget
 from perf_assets.models.target.prior import PriorParts, fit_prior, reference_machine
 from perf_assets.models.target.view import AdaptedView
-from perf_assets.models.transfer.model import TargetModel
+from perf_assets.models.transfer.model import TransferAverage
 from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.target import example_questions
 from perf_assets.registry.target import register_target, registered_name
@@ -28,7 +28,7 @@ HIDDEN = 3
 """Quantities that make up a run, and that machines are differently good at."""
 
 
-def served_plain(model: TargetModel, folder: Path) -> Any:
+def served_plain(model: TransferAverage, folder: Path) -> Any:
     """An unpaired model, loaded."""
     open_store()
     model.save(folder / "model.npz")

@@ -6,7 +6,7 @@ from typing import Any
 import mlflow
 import numpy as np
 
-from perf_assets.models.transfer.model import TargetModel
+from perf_assets.models.transfer.model import TransferAverage
 
 
 class ServedPlain(mlflow.pyfunc.PythonModel):
@@ -14,7 +14,7 @@ class ServedPlain(mlflow.pyfunc.PythonModel):
 
     def load_context(self, context: Any) -> None:
         """Load the fitted model from its artifacts."""
-        self._model = TargetModel.load(Path(context.artifacts["fitted"]))
+        self._model = TransferAverage.load(Path(context.artifacts["fitted"]))
 
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, Any] | None = None) -> np.ndarray:
         """One number a row."""

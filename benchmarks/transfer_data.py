@@ -1,4 +1,4 @@
-"""Where the measured data of the transfer benchmarks are, and how its GPU tables are read."""
+"""Where the measured data of the benchmarks are, and how its GPU tables are read."""
 
 import os
 import sys
@@ -14,10 +14,10 @@ GPU_NOT_FEATURES = (
 """What describes the GPU, not the run; and counters that hold the GPU's own run time."""
 
 
-def data_folder() -> Path:
-    """The folder of measured data; ends with a line where there is none."""
+def data_folder(part: str = "") -> Path:
+    """The folder of measured data, or of a part of it; ends with a line where there is none."""
     given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / part
     if not folder.is_dir():
         sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
     return folder

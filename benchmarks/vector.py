@@ -10,10 +10,11 @@ the number of seeds (1).
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from transfer_data import data_folder
 
 NOT_COUNTERS = r"^(unnamed_0|AppId|Device|Context|Stream|Kernel|l1_cache_used|Start)(\.1)?$"
 GOALS = {
@@ -52,11 +53,7 @@ def _reached(protocols: Scores) -> dict[str, float]:
 
 
 def _gpus(seeds: int, machines: int | None = None, *only: str) -> Scores:
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    folder = (Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data") / "nvprof_gpus"
-    files = sorted(folder.glob("*.csv"))[:machines]
-    if not files:
-        sys.exit(f"no measurements at {folder}; set PERF_ASSETS_SHARED_DATA to where they are")
+    files = sorted(data_folder("nvprof_gpus").glob("*.csv"))[:machines]
     command = [str(Path(sys.executable).with_name("perf-assets")), "evaluate", "vector", "--json"]
     for file in files:
         command += ["--table", f"{file.stem}={file}"]

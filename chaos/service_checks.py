@@ -18,8 +18,8 @@ UNFINISHED = [
     for status in dg.DagsterRunStatus
     if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 ]
-_EXCUSED = ("Dagster port", "MLflow port", "versions")
-"""Warnings of the doctor that are not of the lake: who else uses a port, and what is installed."""
+_EXCUSED = ("Dagster port", "MLflow port", "versions", "models")
+"""Warnings of the doctor that are not of the lake: who else uses a port, what is installed, what has yet to land."""
 _ASK_CHAMPIONS = """
 import json, sys
 from perf_assets.registry.versions import all_aliases, load

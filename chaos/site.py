@@ -33,8 +33,8 @@ class Site:
     log: Log
     no_disk: str = ""
     """Why not."""
-    ports: tuple[int, int] | None = None
-    """Of Dagster and MLflow; chosen at the first start."""
+    ports: tuple[int, int, int] | None = None
+    """Ports of Dagster, MLflow and the lake's pages; chosen at the first start."""
     up: Up | None = None
     """None while it is being started."""
     restarts: int = 0
@@ -43,7 +43,7 @@ class Site:
 
     def start(self) -> None:
         """Start the services, and again whenever they end, as systemd would; raises if they never answer."""
-        self.ports = self.ports or (free_port(0, "--port"), free_port(0, "--mlflow-port"))
+        self.ports = self.ports or (free_port(0, ""), free_port(0, ""), free_port(0, ""))
         self._ended.clear()
         self._thread = threading.Thread(target=self._supervise, name="supervisor")
         self._thread.start()
@@ -92,7 +92,7 @@ class Site:
                 return
             try:
                 with (self.installation.root / "up.log").open("a") as told:
-                    self.up = start_up(self.installation, self.ports or (0, 0), told)
+                    self.up = start_up(self.installation, self.ports or (0, 0, 0), told)
             except AssertionError as error:
                 self.log.note("up", line=str(error))
                 continue

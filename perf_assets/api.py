@@ -26,8 +26,10 @@ from perf_assets.storage.lake import Lake
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    import thicket
 
     from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
+    from perf_assets.serving.compare.environments import Upgrade
     from perf_assets.serving.predictor import Predictor
     from perf_assets.serving.requests import Observation, Run
     from perf_assets.workflows.predict import RegisteredModels
@@ -114,6 +116,12 @@ class OpenLake:
             return self.sql(f'SELECT * FROM "{name}"', as_arrow=as_arrow)
         return self.sql(f'SELECT * FROM "{name}" WHERE machine = ?', machine, as_arrow=as_arrow)
 
+    def to_thicket(self, machine: str | None = None, app: str | None = None) -> "thicket.Thicket":
+        """Runs as a Thicket (llnl-thicket), all or those of a machine or an application; a profile per run."""
+        from perf_assets.workflows.thicket import to_thicket
+
+        return to_thicket(self._lake, machine, app)
+
     def plan(self, machine: str, budget: int = 10) -> "Rows[PlannedRun]":
         """Runs to do next on a machine, those first that lower the expected error most, priced in node-hours."""
         from perf_assets.serving.answers import Rows
@@ -149,6 +157,17 @@ class OpenLake:
         comparer = Comparer(self._predictor, Portfolio(self._lake, weights, without_gpus), baseline)
         costs = Costs(prices or {}, watts or {})
         return Compared(comparer.compare(machines, costs, with_measured=with_measured))
+
+    def compare_environments(
+        self, apps: Mapping[str, float], machine: str, before: str | None = None, after: str | None = None
+    ) -> "Upgrade":
+        """What an upgrade of a machine's software costs or gains on a portfolio, with 90% intervals.
+
+        Environments are given by parts of their line or by digest; by default the one that counts and the newest other.
+        """
+        from perf_assets.serving.compare.environments import compare_environments
+
+        return compare_environments(self._lake, apps, machine, before, after)
 
     def observe(self, *observations: "Observation", force: bool = False) -> "Rows[Noted]":
         """Hand in runs that were measured on machines with a champion: the next prediction takes them into account.

@@ -7,6 +7,8 @@ source model. tests/README.md has the rest.
 """
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,15 +28,38 @@ if TYPE_CHECKING:
 
 # Nobody waits half a minute for what a sensor may see in five seconds.
 os.environ.setdefault("PERF_ASSETS_LANDING_SECONDS", "5")
+# The other cores have other tests: fan-outs stay in their process, where they are not the subject.
+os.environ.setdefault("PERF_ASSETS_THREADS", "1")
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 _LONGEST_FIRST = ("live", "services", "training", "documentation", "profiles", "postgres", "scheduling", "serving")
 """Groups of tests; one that began last would run alone in the end."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long ones first, so that all workers have something to do until the end."""
+    """Long ones first, so that all workers have something to do until the end; fixtures of modules are made by one."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and _shares_with_its_module(item):
+            item.add_marker(pytest.mark.xdist_group(".".join((item.path.parent.name, item.path.stem))))
     items.sort(key=_turn)
+
+
+def _shares_with_its_module(item: pytest.Item) -> bool:
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(definitions[-1].scope == "module" for definitions in fixtures.values())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Definitions are loaded without the state that an instance keeps for them, of which nothing here has any.
+
+    An instance of Dagster makes its own state storage that of the process, and when it is left or collected it brings
+    back the one before: after some tests that is one whose folder is gone, for fixtures of modules and sessions too.
+    """
+    state = sys.modules.get("dagster._core.storage.defs_state.base")
+    if state is not None:
+        state.DefsStateStorage.get = classmethod(lambda cls: None)
 
 
 def _turn(item: pytest.Item) -> int:
@@ -49,6 +74,28 @@ def _turn(item: pytest.Item) -> int:
 def lake(tmp_path: Path) -> Lake:
     """An empty lake."""
     return Lake(tmp_path / "lake")
+
+
+@pytest.fixture(scope="session")
+def empty_registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SQLite file with the tables of MLflow and no model: seconds to make, nothing to copy."""
+    from perf_assets.registry.store import open_store
+
+    file = tmp_path_factory.mktemp("empty_registry") / "mlflow.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{file}")
+        open_store()
+    return file
+
+
+@pytest.fixture
+def own_registry(empty_registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of a lake that is in use, with a registry of its own that is empty."""
+    (tmp_path / "mlflow").mkdir()
+    shutil.copyfile(empty_registry, tmp_path / "mlflow" / "mlflow.db")
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")
@@ -110,11 +157,13 @@ def described() -> "DescribedFleet":
 
 @pytest.fixture(scope="session")
 def trained(described: "DescribedFleet") -> "TrainedSource":
-    """A source model of that fleet, of few methods."""
+    """A source model of that fleet, of few methods and with one net of the attention."""
     from perf_assets.models.source.settings import SourceSettings
     from perf_assets.models.source.training import train_source
 
-    settings = SourceSettings(without_amm=("raw_xgboost", "raw_random_forest"), with_amm=("raw_amm_xgboost",))
+    settings = SourceSettings(
+        without_amm=("raw_xgboost", "raw_random_forest"), with_amm=("raw_amm_xgboost",), attention_members=1
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERF_ASSETS_THREADS", "1")
         return train_source(described.samples, described.by, settings, lambda line: None)

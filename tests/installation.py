@@ -142,6 +142,7 @@ class Up:
     process: "subprocess.Popen[str]"
     dagster: str
     mlflow: str
+    pages: str
 
     def runs(self, job: str) -> list[dict[str, Any]]:
         """Runs of a job, newest first: runId, status, tags."""
@@ -170,17 +171,20 @@ class Up:
         return answer
 
 
-def start_up(installation: Installation, ports: tuple[int, int] = (0, 0), told: IO[str] | None = None) -> Up:
+_PORTS = ("--port", "--mlflow-port", "--pages-port")
+
+
+def start_up(installation: Installation, ports: tuple[int, int, int] = (0, 0, 0), told: IO[str] | None = None) -> Up:
     """Start `perf-assets up`, and wait until it answers; what it tells goes into a file, or is kept."""
     process = subprocess.Popen(
-        [PROGRAM, "up", "--port", str(ports[0]), "--mlflow-port", str(ports[1])],
+        [PROGRAM, "up", *(word for name, port in zip(_PORTS, ports, strict=True) for word in (name, str(port)))],
         stdout=subprocess.PIPE,
         stderr=told or subprocess.PIPE,
         text=True,
         env=installation.environment(),
     )
     assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(2)]
+    lines = [process.stdout.readline() for _ in range(3)]
     if not all(lines):
         raise AssertionError(f"perf-assets up ended: {process.communicate()[1] or 'see what it told'}")
     return Up(process, *(line.split()[1] for line in lines))

@@ -46,6 +46,23 @@ def thicket_regions(*files: str) -> dict[tuple[str, tuple[str, ...]], dict[str, 
     }
 
 
+def thicket_of_json(file: str) -> tuple[dict[tuple[str, str], dict[str, Any]], list[dict[str, Any]]]:
+    """Rows by run and path, and metadata, after what people do with a thicket: filter, statistics, a second writing."""
+    import thicket
+
+    loaded = thicket.Thicket.from_json(Path(file).read_text())
+    machines = loaded.metadata["machine"].unique()
+    kept = sum(len(loaded.filter_metadata(lambda row, name=name: row["machine"] == name).profile) for name in machines)
+    assert kept == len(loaded.profile)
+    again = thicket.Thicket.from_json(loaded.to_json())
+    assert len(again.dataframe) == len(loaded.dataframe)
+    rows = {
+        (profile, "/".join(part.frame["name"] for part in node.path())): dict(row.dropna())
+        for (node, profile), row in loaded.dataframe.iterrows()
+    }
+    return rows, loaded.metadata.to_dict("records")
+
+
 if __name__ == "__main__":
     question, arguments, answer = sys.argv[1:]
     found = globals()[question](*pickle.loads(Path(arguments).read_bytes()))

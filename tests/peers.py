@@ -51,6 +51,13 @@ def thicket_regions(*files: Path) -> dict[tuple[str, tuple[str, ...]], dict[str,
     return regions
 
 
+def thicket_of_json(file: Path) -> tuple[dict[tuple[str, str], dict[str, Any]], list[dict[str, Any]]]:
+    """What thicket makes of a file of its own format: rows by run and path, and metadata. Skips without it."""
+    pytest.importorskip("thicket")
+    found: tuple[dict[tuple[str, str], dict[str, Any]], list[dict[str, Any]]] = ask("thicket_of_json", str(file))
+    return found
+
+
 def ask(question: str, *arguments: object, seconds: float = SECONDS, script: Path = _SCRIPT) -> Any:
     """The answer of a function of the script; one that does not come in time is asked for once more, then no more."""
     with TemporaryDirectory() as folder:

@@ -5,19 +5,27 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
+from perf_assets.cli.extras import missing_extra
 from perf_assets.core.errors import BadInputError, like
+from perf_assets.core.paths import HOME, dagster_home, lake_root
 
 _COMMANDS = {
+    "init": "Make a folder with a lake and a Dagster home, where there is no checkout.",
     "demo": "Simulate a fleet and run the whole pipeline on it.",
     "up": "Start the Dagster and MLflow pages; stop them with Ctrl-C.",
     "probe": "Write the data sheet of a machine by looking at it.",
     "measure": "Measure a command, and leave a bundle that lands as it is.",
     "land": "Put measurements into the landing zone.",
     "ingest": "Read what landed into the record and the warehouse.",
+    "withdraw": "Take back a bundle that landed by mistake.",
+    "forget": "Take a machine out of the lake.",
+    "rename": "Give a machine another name.",
+    "environments": "List the software that runs were made with, and choose which of it counts.",
     "train": "Describe all machines, train the source models and register them.",
     "vectors": "Train and register the model that predicts all machines from one run.",
     "adapt": "Fit, score and register the target model of each machine.",
@@ -29,20 +37,22 @@ _COMMANDS = {
     "models": "List registered models, their aliases and where they come from.",
     "promote": "Make a version of a registered model the champion.",
     "rollback": "Make the previous champion the champion again.",
+    "unpin": "Let versions compete again after promote or rollback.",
     "plan": "Rank the runs to do next on a machine.",
     "amm": "Show or export the Abstract Machine Models.",
-    "export": "Write the inputs of downstream models: embeddings, AMMs and relative times.",
+    "export": "Write runs for Thicket, or the inputs of downstream models.",
     "run": "Run a configuration file of xAMM: machine models, training or test on tables.",
     "read": "Print what a file or folder contains.",
     "evaluate": "Score methods beside their baselines on data of your own.",
     "transfer": "Model a target from few of its rows and a source with other counters.",
-    "severity": "Say how hard a transfer between two tables is.",
+    "severity": "Measure how hard a transfer between two tables is.",
     "simulate": "Schedule a job trace by several policies, with and without predictions.",
+    "shadow": "Replay a centre's job log with predictions, and say what they would have saved.",
     "report": "Write the results as pages for people: a site without network.",
     "counters": "List the counters of each machine and what they stand for.",
     "vocabulary": "Print every table with its columns, units and keys.",
     "manual": "Print every command with its arguments and options.",
-    "database": "Say or choose the database of Dagster's and MLflow's state.",
+    "database": "Show or choose the database of Dagster's and MLflow's state.",
     "doctor": "Check this installation and say what to do.",
 }
 
@@ -75,8 +85,11 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup)
 @click.version_option(package_name="perf_assets")
-def cli() -> None:
+@click.option("-C", "folder", metavar="DIR", help="Folder that 'perf-assets init' made: its lake, its Dagster home.")
+def cli(folder: str | None) -> None:
     """Performance data, machine models and few-shot performance models of supercomputers."""
+    if folder is not None:
+        os.environ[HOME] = str(Path(folder).absolute())
 
 
 def main() -> NoReturn:
@@ -86,7 +99,7 @@ def main() -> NoReturn:
     try:
         code = _run()
     except Exception as error:
-        lost = _lost_database(error)
+        lost = missing_extra(error) or _lost_database(error)
         if lost is None:
             traceback.print_exc()
         else:
@@ -110,12 +123,26 @@ def _run() -> int:
         command = context.command_path if context is not None else "perf-assets"
         click.echo(f"perf-assets: {error.format_message()} (see '{command} --help')", err=True)
         return 2
-    except (BadInputError, OSError) as error:
+    except BadInputError as error:
         click.echo(f"perf-assets: {error}", err=True)
+        return 2
+    except OSError as error:
+        click.echo(f"perf-assets: {_of_file(error)}", err=True)
         return 2
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
+
+
+def _of_file(error: OSError) -> str:
+    """What cannot be done with which file, and what to do where it is of the lake or of the Dagster home."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    path = Path(os.fsdecode(error.filename)).absolute()
+    for folder, variable in ((lake_root(), "PERF_ASSETS_LAKE"), (dagster_home(), "DAGSTER_HOME")):
+        if path.is_relative_to(folder) or folder.is_relative_to(path):
+            return f"{path}: {error.strerror}: set {variable} (or -C DIR) to a folder that you may write"
+    return f"{path}: {error.strerror}"
 
 
 def _lost_database(error: BaseException | None) -> str | None:

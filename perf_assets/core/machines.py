@@ -121,9 +121,9 @@ class MachineSpec(_Part):
 
 
 @lru_cache(maxsize=8)
-def parse_machine_spec(text: str) -> MachineSpec:
-    """Read the text of a `machine.yaml`; raise `BadInputError` with the first thing that is wrong."""
+def parse_machine_spec(text: str, name: str = "machine.yaml") -> MachineSpec:
+    """Read the text of a data sheet, from a file of this name; raise `BadInputError` with what is wrong first."""
     try:
-        return MachineSpec.model_validate(parse_yaml("machine.yaml", text))
+        return MachineSpec.model_validate(parse_yaml(name, text))
     except ValidationError as error:
-        raise BadInputError(f"machine.yaml: {first_problem(error)}") from None
+        raise BadInputError(f"{name}: {first_problem(error)}") from None

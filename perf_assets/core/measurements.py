@@ -32,6 +32,8 @@ class KernelTiming:
     invalid_reason: str | None = None
     counters: dict[str, float] = field(default_factory=dict)
     """What else was measured of the kernel, by the tool's own name (top-down shares …)."""
+    environment: str | None = None
+    """Software that it was made with, where the files say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,10 @@ class Profile:
     wall_seconds: float | None = None
     hosts: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    """What else the file says of this run, as text (application, arguments, events …)."""
+    """Other facts that the file gives of this run, as text. `perf-assets land` takes the machine from `cluster` or
+    `machine`, the application from `app` or `program`, arguments from `args`, the date from `launched_at`, ranks from
+    `jobsize`; `counters` = "simulated" marks counts that were not measured; all others are kept as they are.
+    """
     regions: Sequence[Region] = ()
     """Regions in which the time went, for tools that say."""
 

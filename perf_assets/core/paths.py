@@ -1,32 +1,50 @@
-"""Where things are: the project's own folders, unless the environment moves them."""
+"""Where things are: folders of a checkout or of 'perf-assets init', unless the environment moves them."""
 
 import os
 from pathlib import Path
 
 from perf_assets.core.errors import BadInputError
 
+HOME = "PERF_ASSETS_HOME"
+"""Variable of the environment that names the folder of lake and Dagster home; 'perf-assets -C DIR' sets it."""
 
-def project_root() -> Path:
-    """The checkout this package runs from."""
+
+def checkout() -> Path | None:
+    """Folder of the checkout that this package runs from; None where it was installed from a wheel."""
     root = Path(__file__).resolve().parents[2]
-    if not (root / "workspace.yaml").is_file():
-        raise BadInputError(
-            f"{root} is not a perf_assets checkout: set PERF_ASSETS_LAKE and DAGSTER_HOME to absolute folders"
-        )
-    return root
+    return root if (root / "workspace.yaml").is_file() else None
+
+
+def home_folder() -> Path:
+    """Folder that holds the lake and the Dagster home: `PERF_ASSETS_HOME`, or the checkout."""
+    given = os.environ.get(HOME)
+    if not given:
+        root = checkout()
+        if root is None:
+            raise BadInputError(
+                "no folder is named: make one with 'perf-assets init DIR', and name it with 'perf-assets -C DIR …' "
+                f"or {HOME}"
+            )
+        return root
+    folder = _absolute(HOME, given)
+    if not (folder / "workspace.yaml").is_file():
+        raise BadInputError(f"{folder} is no folder of perf_assets: make it one with 'perf-assets init {folder}'")
+    return folder
 
 
 def _folder(variable: str, default: str) -> Path:
     given = os.environ.get(variable)
-    if not given:
-        return project_root() / default
+    return _absolute(variable, given) if given else home_folder() / default
+
+
+def _absolute(variable: str, given: str) -> Path:
     if not Path(given).is_absolute():
         raise BadInputError(f"{variable}={given} is not an absolute path: give one")
     return Path(given)
 
 
 def lake_root() -> Path:
-    """Folder of the data lake: `PERF_ASSETS_LAKE`, or the project's own."""
+    """Folder of the data lake: `PERF_ASSETS_LAKE`, or `data_lake` in the home folder."""
     return _folder("PERF_ASSETS_LAKE", "data_lake")
 
 
@@ -40,7 +58,7 @@ def local_warehouse(lake: Path) -> Path | None:
 
 
 def dagster_home() -> Path:
-    """Folder of the Dagster instance: `DAGSTER_HOME`, or the project's own."""
+    """Folder of the Dagster instance: `DAGSTER_HOME`, or `dagster_home` in the home folder."""
     return _folder("DAGSTER_HOME", "dagster_home")
 
 
@@ -48,7 +66,7 @@ def check_dagster_home() -> Path:
     """`dagster_home`, once it is one."""
     home = dagster_home()
     if not (home / "dagster.yaml").is_file():
-        raise BadInputError(f"{home} has no dagster.yaml: copy the project's dagster_home/dagster.yaml there")
+        raise BadInputError(f"{home} has no dagster.yaml: copy the one there that 'perf-assets init DIR' writes")
     return home
 
 

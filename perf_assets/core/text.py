@@ -39,6 +39,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def without_folder(word: str) -> str:
+    """An argument without the folder of the file that it names: it is of one host and one user."""
+    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    return f"{option}{equals}{value.rpartition('/')[2] if value.startswith(('/', '~', './', '../')) else value}"
+
+
 def without_passwords(text: str) -> str:
     """`text` with stars for the passwords of the addresses in it."""
     return _PASSWORD.sub(r"\1\2***", text) if "@" in text or "=" in text else text

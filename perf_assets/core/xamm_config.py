@@ -99,7 +99,7 @@ def read_config(path: Path) -> XammConfig:
 
 def _read_fields(path: Path) -> _Fields:
     if not path.is_file():
-        raise BadInputError(f"{path} is no file")
+        raise BadInputError(f"{path} is not a file")
     try:
         document = parse_yaml(path.name, path.read_text("utf-8"))
     except UnicodeDecodeError as error:

@@ -17,8 +17,15 @@ _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
 FOLLOWS = (_UPDATED.since_last_handled() & _AFTER_LANDING).with_label("made again when an input changes")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
+FOLLOWS_ALL = (
+    _UPDATED.since_last_handled()
+    & _AFTER_LANDING
+    & ~dg.AutomationCondition.any_deps_match(dg.AutomationCondition.will_be_requested())
+).with_label("made again when an input changes, after all that it shows")
+"""In one run with a step that makes nothing, as where no machine joins the vector model, it would be left out."""
+
 FOLLOWS_DATASETS = (
-    _UPDATED.ignore(dg.AssetSelection.assets("core_runs__counters_wide")).since_last_handled() & _IDLE
+    _UPDATED.ignore(dg.AssetSelection.assets("core_datasets__rows")).since_last_handled() & _IDLE
 ).with_label("made again when the dataset has a new model")
 """The rows that models are compared on do not ask for a verdict: a model made of them does."""
 

@@ -60,14 +60,13 @@ refresh_machine_job = _job(
 train_encoder_job = _job(
     "train_encoder", [models.ENCODER], "Train the encoder of RAJAPerf results and describe all machines by it"
 )
-describe_machine_job = _job("describe_machine", [AMMS.name], "Describe a machine by the frozen encoders in use")
 train_source_job = _job(
     "train_sources",
     [models.train_source_models, models.model_source__inputs, models.out_amm__machines],
     "Train and register the source models, make the inputs of downstream models, and draw the machines",
 )
 adapt_machine_job = _job(
-    "adapt_machine", _ADAPTATION, "Adapt, judge, score and register the target model of a machine, write its page"
+    "adapt_machine", _ADAPTATION, "Adapt, register, judge and score the target model of a machine, write its page"
 )
 score_all_pairs_job = _job(
     "evaluate_pairs", [matrix.eval_transfer__matrix], "Score target models for all ordered pairs of machines"
@@ -110,7 +109,7 @@ assemble_dataset_job = _job(
 adapt_dataset_job = _job(
     "adapt_dataset",
     _DATASET,
-    "Adapt the model of a dataset from the tables of other datasets, judge, score and register it, write its page",
+    "Adapt the model of a dataset from the tables of other datasets, register, judge and score it, write its page",
 )
 make_modelx_table_job = _job(
     "evaluate_modelx", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
@@ -125,7 +124,6 @@ ALL = (
     ingest_machine_job,
     refresh_machine_job,
     train_encoder_job,
-    describe_machine_job,
     train_source_job,
     adapt_machine_job,
     score_all_pairs_job,

@@ -1,40 +1,23 @@
-"""Addresses of the pages that `perf-assets up` starts, so that Dagster and MLflow point at each other."""
+"""Links between Dagster, MLflow and the pages in the lake, as metadata."""
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from perf_assets.core.addresses import noted_addresses
+from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.pages import store_page
+
 if TYPE_CHECKING:
     from perf_assets.registry.store import Version
-
-DAGSTER_URL, MLFLOW_URL = "PERF_ASSETS_DAGSTER_URL", "PERF_ASSETS_MLFLOW_URL"
-"""Environment variables; `up` sets them for all that it starts."""
-
-
-def dagster_url() -> str:
-    """Of the Dagster page."""
-    return os.environ.get(DAGSTER_URL, "http://127.0.0.1:3000")
-
-
-def mlflow_url() -> str:
-    """Of the MLflow page."""
-    return os.environ.get(MLFLOW_URL, "http://127.0.0.1:5000")
-
-
-def run_link(run_id: str) -> str:
-    """Page of a Dagster run."""
-    return f"{dagster_url()}/runs/{run_id}"
-
-
-def version_link(name: str, version: int) -> str:
-    """Page of a registered version."""
-    return f"{mlflow_url()}/#/models/{name}/versions/{version}"
 
 
 def run_tags(context: dg.AssetExecutionContext) -> dict[str, str]:
     """Tags of a registered version: the Dagster run that made it."""
-    return {"dagster_run_id": context.run.run_id, "dagster_run": run_link(context.run.run_id)}
+    run_id = context.run.run_id
+    return {"dagster_run_id": run_id, "dagster_run": noted_addresses().run(run_id)}
 
 
 def version_metadata(version: "Version") -> dict[str, Any]:
@@ -47,5 +30,37 @@ def registered_metadata(name: str, version: int) -> dict[str, Any]:
     return {
         "mlflow_version": f"{name} version {version}",
         "mlflow_uri": f"models:/{name}/{version}",
-        "mlflow": dg.MetadataValue.url(version_link(name, version)),
+        "mlflow": dg.MetadataValue.url(noted_addresses().version(name, version)),
     }
+
+
+def measured_metadata(name: str, version: int) -> dict[str, Any]:
+    """Numbers of a registered version by the names that all models share: Dagster plots them over time."""
+    from perf_assets.registry.versions import metrics_of
+
+    return {metric: dg.MetadataValue.float(round(value, 4)) for metric, value in metrics_of(name, version).items()}
+
+
+def note_checklist(context: dg.AssetExecutionContext, lake: LakeResource, machine: str) -> None:
+    """Let the page of a machine without a model say what it lacks: the step that writes its page is skipped."""
+    from perf_assets.workflows.machine_page import write_checklist
+
+    page = write_checklist(lake.fleet(), machine)
+    if page is not None:
+        context.log_event(
+            dg.AssetMaterialization("out_report__machine", partition=machine, metadata=page_metadata(page))
+        )
+
+
+def page_metadata(page: Path) -> dict[str, Any]:
+    """Metadata of an asset that is a page in the lake: where `up` serves it, and its file."""
+    return {
+        "open": dg.MetadataValue.url(noted_addresses().report(page.name)),
+        "page": dg.MetadataValue.path(page),
+    }
+
+
+def picture_metadata(lake: Lake, name: str, title: str, png: bytes) -> dg.MarkdownMetadataValue:
+    """A picture that Dagster shows in place: stored beside the pages, because it folds long text away."""
+    stored = store_page(lake, f"figure-{name}.png", png)
+    return dg.MetadataValue.md(f"![{title}]({noted_addresses().report(stored.name)})")

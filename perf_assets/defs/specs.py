@@ -1,11 +1,11 @@
-"""What the UI shows of a table."""
+"""Asset specifications made from tables: description, columns, owners, kinds."""
 
 from typing import Any
 
 import dagster as dg
 
 from perf_assets.core.tables.landing import SPECS, TIMINGS
-from perf_assets.core.tables.runs import FEATURES
+from perf_assets.core.tables.runs import ENVIRONMENTS, FEATURES
 from perf_assets.core.tables.schema import Table
 from perf_assets.core.text import markdown_rows
 from perf_assets.storage.warehouse import Warehouse
@@ -31,8 +31,8 @@ _GROUPS = {
     "out": "reports",
 }
 """Group by the beginning of an asset's name: the lineage reads from landing to reports."""
-FLEET = [FEATURES.name, TIMINGS.name, SPECS.name]
-"""What models are made of."""
+FLEET = [FEATURES.name, TIMINGS.name, ENVIRONMENTS.name, SPECS.name]
+"""Tables that fleet-wide models are made from."""
 _NOT_SHOWN = {"bundle_digest", "formulas", "runs"}
 
 
@@ -55,7 +55,7 @@ def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> 
 
 
 def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) -> dg.AssetSpec:
-    """An asset that is no table: a fitted model, a page, pictures."""
+    """Specification of an asset without a table: a fitted model, a page, pictures."""
     return dg.AssetSpec(
         name,
         deps=deps,

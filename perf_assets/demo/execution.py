@@ -26,9 +26,9 @@ _DEVICE_START_SECONDS = 0.35
 _START_INSTRUCTIONS = 1.5e8
 _START_PAGE_FAULTS = 2500
 _PAGE_BYTES = {"power9": 65536}
-"""By micro-architecture where it is not 4 KiB."""
+"""Size of a page by micro-architecture, where it is not 4 KiB."""
 _FAULTING_SHARE = 0.4
-"""Of the pages of a program: the others are huge or were there before."""
+"""Share of the pages of a program that fault: the others are huge or were there before."""
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ APPLICATIONS: tuple[Application, ...] = (LAGHOS, KRIPKE, MINIVITE, SW4LITE, TEST
 
 
 SOURCE_MACHINES = ("quartz", "ruby", "corona", "lassen", "dane", "epyc-vm")
-"""Those that a site has measured for years."""
+"""Machines that a site has measured for years."""
 LATER_MACHINES = ("h100", "tioga", "xeonmax", "grace")
-"""Those that are onboarded afterwards, and are of another kind than all before: two GPU generations, processors with
+"""Machines that are onboarded afterwards, and are of another kind than all before: two GPU generations, processors with
 high-bandwidth memory, an ARM processor. All other machines of the fleet ran only the benchmark."""
 
 _FIRST_RUN = 1_735_689_600
@@ -61,7 +61,7 @@ _BENCHMARK_WRITERS: Mapping[str, Callable[[Path, BenchmarkRun], None]] = {
     "icelake-8375c": write_rajaperf_2026,
     "epyc-7r13": write_rajaperf_2026,
 }
-"""By machine; all others have reports of the 2024 releases."""
+"""Writers by machine; all others have reports of the 2024 releases."""
 _PROFILE_WRITERS: Mapping[str, Callable[[Path, ProfiledRun], None]] = {
     "quartz": write_xml_database,
     "ruby": write_v4_database,
@@ -102,7 +102,7 @@ def fleet_bundles(
 
 
 def checked_machines(scale: float, machines: Collection[str]) -> dict[str, MachineSpec]:
-    """Data sheets of the fleet; refuses a scale that is none, and machines that it does not have."""
+    """Data sheets of the fleet; refuses an invalid scale and unknown machines."""
     if not scale > 0:
         raise BadInputError(f"scale {scale} is not allowed: use a number above 0")
     specs = load_machines()

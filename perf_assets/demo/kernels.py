@@ -41,7 +41,7 @@ class Kernel:
     default_size: int
     default_reps: int
     dimension: int
-    """Of the index space."""
+    """Dimensions of the index space."""
     block: float
     """Problem size of one element or zone, for kernels whose edge counts these."""
     size: Polynomial | None

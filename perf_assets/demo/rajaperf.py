@@ -82,7 +82,7 @@ def seconds_per_rep(spec: MachineSpec, kernel: Kernel, edge: float, variant: str
 
 
 def _pass_seconds(undisturbed: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.float64]:
-    """Measured times of all repetitions, a row a cell of the report and a column a pass."""
+    """Measured times of all repetitions: one row per cell of the report, one column per pass."""
     shape = (len(undisturbed), _PASSES)
     run_and_kernel = np.exp(random.normal(0.0, _RUN_SPREAD) + random.normal(0.0, _KERNEL_SPREAD, shape[0]))
     factors = run_and_kernel[:, None] * np.exp(np.abs(random.normal(0.0, _PASS_SPREAD, shape)))

@@ -114,7 +114,7 @@ def current_profile() -> Profile:
 def read_profile(path: Path) -> Profile:
     """Read and check a file; raise `BadInputError` with the first thing that is wrong. Read once in a process."""
     if not path.is_file():
-        raise BadInputError(f"{VARIABLE}: {path} is no file")
+        raise BadInputError(f"{VARIABLE}: {path} is not a file")
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:

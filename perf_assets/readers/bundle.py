@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perf_assets.core.environment import ENVIRONMENT_TAG, environment_of
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.machines import parse_machine_spec
 from perf_assets.core.manifest import (
@@ -111,10 +112,17 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, 
         "flops_per_rep": timing.flops_per_rep,
         "counters": json.dumps(timing.counters, sort_keys=True),
         "compiler": compiler,
+        "environment": _timing_environment(timing, manifest),
         "is_valid": timing.is_valid,
         "invalid_reason": timing.invalid_reason,
         "is_simulated": manifest.is_simulated,
     }
+
+
+def _timing_environment(timing: KernelTiming, manifest: Manifest) -> str | None:
+    """What a person says of the software, else what the files say, else what follows from the tags."""
+    tagged = environment_of(manifest.tags)
+    return tagged if manifest.tags.get(ENVIRONMENT_TAG) else timing.environment or tagged
 
 
 def _run_rows(reading: Reading, manifest: BundleFacts, origin: Row) -> Iterator[Row]:
@@ -168,10 +176,18 @@ def _run_row(profile: Profile, reading: Reading, manifest: BundleFacts, run: Row
         "target_column": target,
         "target_value": None if target is None else _target_value(profile, target, given),
         "labels": json.dumps(labels, sort_keys=True),
+        "environment": environment_of(_software(labels, manifest) | manifest.tags),
         "format": reading.format,
         "collected_at": utc_naive(manifest.collected_at),
         "is_simulated": manifest.is_simulated or labels.get("counters") == "simulated",
     }
+
+
+def _software(labels: Mapping[str, str], manifest: BundleFacts) -> dict[str, str]:
+    """Labels that may say which software a run was made with: columns of a table of samples are features."""
+    if manifest.kind == "samples":
+        return {name: text for name, text in labels.items() if name == ENVIRONMENT_TAG}
+    return dict(labels)
 
 
 def _own_args(manifest: BundleFacts, run: Row) -> str:

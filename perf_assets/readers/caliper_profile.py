@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from perf_assets.core.measurements import MetricTotal, Profile, Region
-from perf_assets.core.text import printable
+from perf_assets.core.text import printable, without_folder
 from perf_assets.readers import caliper
 from perf_assets.readers.caliper import Attribute, Row, read_whole, units_per_second
 from perf_assets.readers.files import SourceFile, unreadable
@@ -24,12 +24,17 @@ TIME, COMMUNICATION_SHARE = "time", "mpi share"
 _OVER_RANKS = frozenset(("min", "max", "avg", "sum"))
 _ADDED = frozenset(("sum", "count"))
 _SPOT_CHANNEL, _REGION_PROFILE = "spot.channel", "regionprofile"
-_RANKS = ("jobsize", "mpi.world.size")
-_THREADS = ("threads", "omp_num_threads", "omp_max_threads")
-_ELAPSED = ("elapsed_time", "elapsedtime", "walltime")
+RANKS = ("jobsize", "mpi.world.size")
+THREADS = ("threads", "omp_num_threads", "omp_max_threads")
+ELAPSED = ("elapsed_time", "elapsedtime", "walltime")
+HOSTS = "numhosts"
+"""Metadata that say of a run how large and how long it was; the first that is there counts."""
 _SECONDS = re.compile(r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(?:s|sec|seconds)?")
-_PERSONAL = re.compile(r"user|uid|host(?!s$)|home|path|directory|workdir|libraries|cmdline|executable", re.IGNORECASE)
-_NO_PARAMETERS = frozenset((*_RANKS, *_THREADS, "numhosts", "launchdate", "launchday", "uid"))
+PERSONAL = re.compile(
+    r"user|uid|host(?!s$)|home|path|directory|workdir|libraries|cmdline|executable|machine_build", re.I
+)
+"""Metadata that name users, hosts and their folders."""
+_NO_PARAMETERS = frozenset((*RANKS, *THREADS, HOSTS, "launchdate", "launchday", "uid"))
 _MAX_LABEL = 2000
 _MAX_REGIONS = 100_000
 _LATEST = 2**33
@@ -124,10 +129,10 @@ def read_application(run: str, source: SourceFile) -> Profile:
     return Profile(
         run=run,
         ranks=ranks,
-        threads_per_rank=_whole(profile.metadata, _THREADS) or 1,
+        threads_per_rank=_whole(profile.metadata, THREADS) or 1,
         metrics=metrics,
         wall_seconds=_wall_seconds(profile.metadata, regions),
-        hosts=_whole(profile.metadata, ("numhosts",)),
+        hosts=_whole(profile.metadata, (HOSTS,)),
         labels=_labels(profile),
         regions=regions,
     )
@@ -255,7 +260,7 @@ def _communication_share(
 
 def _ranks(source: SourceFile, profile: caliper.CaliperRecords, rows: Iterable[Row]) -> int:
     """MPI ranks that the metadata says, or of which there are records."""
-    told = {name: count for name in _RANKS if (count := _whole(profile.metadata, (name,)))}
+    told = {name: count for name in RANKS if (count := _whole(profile.metadata, (name,)))}
     if len(set(told.values())) > 1:
         said = " and ".join(f"{count} ({name})" for name, count in told.items())
         raise unreadable(source, f"contradicts itself: it is of {said} ranks; land a file of one run")
@@ -283,7 +288,7 @@ def _number(text: str) -> float | None:
 
 def _wall_seconds(metadata: Mapping[str, str], regions: Iterable[Region]) -> float | None:
     """Run time that the application gave to Adiak, or the longest top region of the slowest rank."""
-    for name in _ELAPSED:
+    for name in ELAPSED:
         match = _SECONDS.fullmatch(metadata.get(name, "").strip())
         if match and 0 < float(match[1]) < math.inf:
             return float(match[1])
@@ -297,21 +302,28 @@ def _labels(profile: caliper.CaliperRecords) -> dict[str, str]:
     labels = {
         printable(name)[:200]: printable(value)
         for name, value in metadata.items()
-        if len(value) <= _MAX_LABEL and not _PERSONAL.search(name) and "/" not in value and value.strip()
+        if len(value) <= _MAX_LABEL and not PERSONAL.search(name) and "/" not in value and value.strip()
     }
     words = _words(metadata.get("cmdline", ""))
     program = metadata.get("executable") or (words[0] if words else "") or metadata.get("executablepath", "")
     if program := program.strip().rpartition("/")[2]:
         labels["program"] = printable(program)
     if len(words) > 1:
-        labels["args"] = printable(" ".join(map(_without_folder, words[1:])))
+        labels["args"] = printable(" ".join(map(without_folder, words[1:])))
     elif parameters := sorted((name, text) for name, text in profile.parameters.items() if name not in _NO_PARAMETERS):
         labels["args"] = printable(" ".join(f"{name}={text}" for name, text in parameters))
         labels["args_from"] = "Adiak parameters"
-    launched = metadata.get("launchdate", "")
-    if launched.isascii() and launched.isdigit() and 0 < int(launched[:12]) < _LATEST:
-        labels["launched_at"] = datetime.fromtimestamp(int(launched), UTC).isoformat()
+    if launched := launched_at(metadata):
+        labels["launched_at"] = launched
     return labels
+
+
+def launched_at(metadata: Mapping[str, str]) -> str | None:
+    """When a run began, as Adiak gives it in seconds since 1970."""
+    seconds = metadata.get("launchdate", "")
+    if not (seconds.isascii() and seconds.isdigit() and 0 < int(seconds[:12]) < _LATEST):
+        return None
+    return datetime.fromtimestamp(int(seconds[:12]), UTC).isoformat()
 
 
 def _words(command: str) -> list[str]:
@@ -324,9 +336,3 @@ def _words(command: str) -> list[str]:
         pass
     bare = command.strip().strip("[]{}")
     return [word.strip().strip('"') for word in bare.split(",")] if bare else []
-
-
-def _without_folder(word: str) -> str:
-    """An argument without the folder of the file that it names: it is of one host and one user."""
-    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
-    return f"{option}{equals}{value.rpartition('/')[2] if value.startswith(('/', '~', './', '../')) else value}"

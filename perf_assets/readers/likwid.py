@@ -23,7 +23,8 @@ _RANK = re.compile(r"(?P<host>[^:]+):(?P<rank>\d+)(?::\d+)?")
 _RUN_TIMES = ("Runtime (RDTSC) [s]", "RDTSC Runtime [s]")
 _ABSENT = frozenset(("", "-", "nan", "-nan", "nil", "NaN"))
 _ENERGY = re.compile(r"PWR_\w*ENERGY")
-_NOT_COUNTED = frozenset(("TSC",))
+_NOT_COUNTED = frozenset(("TSC", *_RUN_TIMES))
+"""Events that are times: LIKWID lists the run time among the events of a group without metrics."""
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ def read(path: Path, kind: str | None = None) -> Reading:
 
 
 def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Reading:
-    """Read files that were by_kind already; `name` is what an error calls them together."""
+    """Read files that were listed already; `name` is what an error calls them together."""
     by_kind = _sorted(sources)
     family = kind or _family(by_kind, name)
     if family == "samples" and _JOBS.isdisjoint(by_kind):

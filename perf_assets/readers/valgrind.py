@@ -3,6 +3,7 @@
 import re
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.core.text import without_folder
 from perf_assets.readers.files import SourceFile, opened, unreadable
 from perf_assets.readers.json_text import finite_number
 from perf_assets.readers.metric_names import NO_UNIT
@@ -33,7 +34,8 @@ def read_output(run: str, source: SourceFile) -> Profile:
     labels = {"counters": "simulated"}
     labels |= {f"simulated_{name}": text for name, text in _caches(source).items()}
     if "cmd" in lines:
-        labels["command"] = lines["cmd"][0]
+        program, *arguments = map(without_folder, lines["cmd"][0].split() or [""])
+        labels |= {name: text for name, text in (("program", program), ("args", " ".join(arguments))) if text}
     return Profile(
         run=run,
         ranks=1,

@@ -14,7 +14,7 @@ from perf_assets.models.amm.encoder import AmmEncoder
 from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.registry.lineage import AMM, ENCODER, SOURCE, sources_in_use
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.versions import CHAMPION, fitted_folder, tags_by_version, versions
+from perf_assets.registry.versions import CHAMPION, fitted_folder, promote, tags_by_version, versions
 
 _COLUMNS = ("machine", "kernel", "problem_size", "placement", "seconds_per_rep")
 NAME = AMM
@@ -42,7 +42,7 @@ SIGNATURE = ModelSignature(
 def register_encoder(
     trained: TrainedEncoder, kernels: pd.DataFrame, provenance: dict[str, str], files: dict[str, bytes]
 ) -> Version:
-    """Register an encoder with what it was chosen from; one that is registered already is used again."""
+    """Register an encoder with what it was chosen from, as champion; one that is champion already is used again."""
     encoder = trained.encoder
     for number, tags in tags_by_version(NAME).items():
         if tags.get(ENCODER) == encoder.version and versions(NAME).get(CHAMPION) == number:
@@ -61,7 +61,9 @@ def register_encoder(
         tables={"options": trained.tried},
         files=files,
     )
-    return register(candidate, CHAMPION)
+    made = register(candidate, None)
+    promote(NAME, made.version)
+    return made
 
 
 def vectors(kernels: pd.DataFrame, encoder: AmmEncoder) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from perf_assets.registry.versions import (
     CHAMPION,
     all_aliases,
     newest_version,
-    replaced_by,
+    predecessor_of,
     tags_by_version,
     versions,
 )
@@ -61,7 +61,7 @@ def sources_in_use() -> set[int]:
     """Source models that an alias points to or would point to again, and those that target models in use start from."""
     aliases = all_aliases()
     numbers = set(aliases.get(SOURCE, {}).values())
-    numbers |= {before for number in numbers if (before := replaced_by(SOURCE, number)) is not None}
+    numbers |= {before for number in numbers if (before := predecessor_of(SOURCE, number)) is not None}
     for name, pointed in aliases.items():
         if name.startswith(_TARGET):
             tags = tags_by_version(name)

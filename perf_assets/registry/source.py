@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from perf_assets.core.errors import BadInputError, RegistryError
 from perf_assets.core.paths import has_registry
 from perf_assets.features.samples import PairedSamples
@@ -43,6 +45,7 @@ def register_source(
         for row in trained.scores[trained.scores["method"].isin(shown)].to_dict("records")
         for score in ("mape_ratio", "median_ape_ratio", "log_rmse")
     }
+    metrics |= _comparable(trained.scores, method)
     blends = trained.model.with_amm or {}
     params = {"machines": len(samples.machines), "applications": ", ".join(samples.application_names)}
     params |= {f"blend for unseen {unseen}": str(blend.weights) for unseen, blend in blends.items() if with_amm}
@@ -67,6 +70,13 @@ def register_source(
         files=files or {},
     )
     return register(candidate, None)
+
+
+def _comparable(scores: pd.DataFrame, method: str) -> dict[str, float]:
+    """Metrics by names that are the same for every kind of model: on machines that were held out."""
+    held_out = scores[scores["unseen"] == "machine"].set_index("method")["mape_ratio"]
+    named = {"mape": method, "mape_unchanged": "unchanged"}
+    return {metric: float(held_out[name]) for metric, name in named.items() if name in held_out}
 
 
 def load_source(version: int) -> SourceModel:

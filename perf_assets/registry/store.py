@@ -20,13 +20,16 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models import ModelSignature
 
-from perf_assets.core.errors import BadInputError, DatabaseError, RegistryError
-from perf_assets.core.paths import lake_root, mlflow_tracking_uri, project_root, sqlite_file
+from perf_assets.core.errors import DatabaseError, RegistryError
+from perf_assets.core.paths import checkout, lake_root, mlflow_tracking_uri, sqlite_file
 from perf_assets.core.text import csv_of
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address, is_postgres
 
-EXPERIMENT = "perf_assets"
+EXPERIMENTS = ("perf-amm", "perf-source", "perf-target", "perf-transfer", "perf-vector")
+"""An experiment per kind of model; registered names begin with that of theirs."""
+_OWN_NAMES_EXPERIMENT = "perf-transfer"
+"""Experiment of models that a person named: `perf-assets transfer --register NAME`."""
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """Tag without which MLflow's page shows traces and tokens first."""
 CARD = "model_card.md"
@@ -41,7 +44,10 @@ _ABOUT = {
     "vector": "From one run on any machine, its times on all machines, with intervals and a ranking.",
 }
 _MOST_DESCRIPTION = 5000
-"""Characters that MLflow's tables hold."""
+"""Characters of a description that MLflow's tables hold."""
+_MOST_DIGEST = 36
+_MOST_NAME = 500
+"""Characters of a dataset's digest and of its name that MLflow's tables hold."""
 _SERVED_WITH = (
     "mlflow",
     "numpy",
@@ -107,24 +113,19 @@ def open_store() -> MlflowClient:
     uri = mlflow_tracking_uri()
     if is_postgres(uri):
         uri = Address(uri).url.render_as_string(hide_password=False)
-    artifacts = None
     file = sqlite_file(uri)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # A server knows where its artifacts go; for a file, MLflow would take the working directory.
-        artifacts = (file.parent / "artifacts").as_uri()
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     _silence()
     mlflow.set_tracking_uri(uri)
     try:
         if is_postgres(uri):
-            artifacts = (lake_root() / "mlflow" / "artifacts").as_uri()
             migrate(Address(uri))
         with _opened_by_one(uri):
             client = MlflowClient()
-            if client.get_experiment_by_name(EXPERIMENT) is None:
-                _create_experiment(client, artifacts)
+            client.get_experiment_by_name(EXPERIMENTS[0])  # Makes the tables of a new file.
     except DatabaseError as error:
         raise RegistryError(f"the MLflow store {error}") from None
     except MlflowException as error:
@@ -136,7 +137,9 @@ def open_store() -> MlflowClient:
 def _opened_by_one(uri: str) -> Iterator[None]:
     """Let no other process open a SQLite file meanwhile: the first makes its tables, which MLflow lets several try."""
     file = sqlite_file(uri)
-    if file is None or (file in _OPENED and file.exists()):
+    is_there = file is not None and file.exists()
+    if file is None or (is_there and (file in _OPENED or not os.access(file.parent, os.W_OK))):
+        # A store that may only be read has its tables already.
         yield
         return
     with exclusive(file.with_name("open.lock"), f"opening {file}", _OPENING_SECONDS):
@@ -172,27 +175,42 @@ def _silence() -> None:
     logging.getLogger("mlflow").setLevel(logging.ERROR)
 
 
-def _create_experiment(client: MlflowClient, artifacts: str | None) -> None:
+def _experiment(client: MlflowClient, registered_name: str) -> str:
+    """Identity of the experiment for a registered name; made at its first use."""
+    own = [name for name in EXPERIMENTS if registered_name == name or registered_name.startswith(f"{name}-")]
+    name = own[0] if own else _OWN_NAMES_EXPERIMENT
     try:
-        client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=_EXPERIMENT_TAGS)
+        return client.create_experiment(name, artifact_location=_artifacts(), tags=_EXPERIMENT_TAGS)
     except MlflowException as error:
-        # Another process was a moment faster.
-        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+        existing = client.get_experiment_by_name(name)
+        if error.error_code != "RESOURCE_ALREADY_EXISTS" or existing is None:
             raise
+        return str(existing.experiment_id)
+
+
+def _artifacts() -> str | None:
+    """Folder of artifacts, which for a file would be the working directory; None at a server, which knows its own."""
+    uri = mlflow_tracking_uri()
+    file = sqlite_file(uri)
+    if file is not None:
+        return (file.parent / "artifacts").as_uri()
+    return (lake_root() / "mlflow" / "artifacts").as_uri() if is_postgres(uri) else None
 
 
 def register(candidate: Candidate, alias: str | None) -> Version:
     """Log a model with all that belongs to it, register it, and let the alias, if any, point to it."""
     client = open_store()
-    # Stores of older releases have an experiment without these tags.
-    mlflow.set_experiment(EXPERIMENT)
-    mlflow.set_experiment_tags(_EXPERIMENT_TAGS)
-    with mlflow.start_run(run_name=candidate.registered_name) as run, TemporaryDirectory() as temporary:
+    experiment = _experiment(client, candidate.registered_name)
+    with (
+        mlflow.start_run(experiment_id=experiment, run_name=candidate.registered_name) as run,
+        TemporaryDirectory() as temporary,
+    ):
         folder = Path(temporary) / "fitted"
         candidate.save(folder)
         mlflow.log_params(dict(candidate.params))
         mlflow.log_metrics({name: value for name, value in candidate.metrics.items() if value == value})
         mlflow.set_tags(dict(candidate.tags))
+        _log_data(candidate.tags)
         for name, table in candidate.tables.items():
             mlflow.log_text(csv_of(table), f"{name}.csv")
         for name, content in candidate.files.items():
@@ -213,6 +231,21 @@ def register(candidate: Candidate, alias: str | None) -> Version:
     return Version(candidate.registered_name, number, run.info.run_id)
 
 
+def _log_data(tags: Mapping[str, str]) -> None:
+    """Name the landed bundles that a model was made from, with their digest, as the run's dataset."""
+    from mlflow.data.code_dataset_source import CodeDatasetSource
+    from mlflow.data.meta_dataset import MetaDataset
+
+    digest = tags.get("manifests_digest")
+    if digest is None:
+        return
+    of = next((tags[name] for name in ("machine", "dataset", "machines") if tags.get(name)), "all machines")
+    source = CodeDatasetSource({name: tags[name] for name in ("manifests_count", "is_simulated") if name in tags})
+    # MLflow's own class lacks a property that its base class calls abstract.
+    dataset = MetaDataset(source, f"bundles of {of}"[:_MOST_NAME], digest[:_MOST_DIGEST])  # type: ignore[abstract]
+    mlflow.log_input(dataset, context="training")
+
+
 def requirements() -> list[str]:
     """What a model needs, in the versions it was made with, as an index has them."""
     return [f"{name}=={version(name).partition('+')[0]}" for name in _SERVED_WITH]
@@ -226,11 +259,14 @@ def _own_code(folder: Path) -> Path:
 
 
 def code_version() -> str:
-    """Commit of the checkout, with a mark where files differ from it; `unknown` outside of one."""
-    command = ["git", "-C", str(project_root()), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    """Commit of the checkout, with a mark where files differ from it; the release where it was installed as one."""
+    root = checkout()
+    if root is None:
+        return version("perf_assets")
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError, BadInputError):
+    except (OSError, subprocess.SubprocessError):
         return "unknown"
 
 

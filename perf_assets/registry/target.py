@@ -15,7 +15,15 @@ from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
 from perf_assets.registry.store import Candidate, Version, open_store, register
 from perf_assets.registry.tables.target import example_questions, signature
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, tags_of, versions, versions_with
+from perf_assets.registry.versions import (
+    CHALLENGER,
+    CHAMPION,
+    fitted_folder,
+    tags_of,
+    versions,
+    versions_of,
+    versions_with,
+)
 
 FORMULAS = "counters.json"
 INPUTS = "inputs_digest"
@@ -57,16 +65,9 @@ def register_target(
 ) -> Version:
     """Register a target model as challenger; `formulas` are those of its reference machine's counters."""
     params: dict[str, object] = {}
-    metrics = comparable_metrics(adapted)
     for position, (name, view) in enumerate(adapted.views.items()):
         params |= {f"view{position}": name, f"view{position} source": view.source, f"view{position} shots": view.shots}
         params |= {f"view{position} chosen": view.chosen}
-        if view.ratio_to_target_only is not None:
-            metrics[f"view{position} ratio_to_target_only"] = view.ratio_to_target_only
-        if view.severity is not None:
-            metrics[f"view{position} severity_ratio"] = view.severity
-        metrics |= {f"view{position} {score.name} mape_ratio": score.mape for score in view.candidates}
-        metrics |= {f"view{position} {score.name} log_rmse": score.log_rmse for score in view.candidates}
 
     def save(folder: Path) -> None:
         adapted.save(folder)
@@ -78,7 +79,8 @@ def register_target(
         save=save,
         signature=signature(formulas),
         example=example_questions(adapted),
-        metrics=metrics,
+        # Those of single candidates are in a table: as metrics, they would be columns that no two machines share.
+        metrics=comparable_metrics(adapted),
         params=params,
         tags={**provenance, "kind": "target", "machine": adapted.machine, "severity": _severity(adapted)},
         tables={"candidates": candidate_table(adapted)},
@@ -119,7 +121,7 @@ def log_learning_curve(machine: str, rows: pd.DataFrame) -> None:
     `curve_mape_unchanged`: medians over seeds, of the view with the most rows. A version gets its curve once.
     """
     client, name = open_store(), registered_name(machine)
-    stored_versions = client.search_model_versions(f"name = '{name}'")
+    stored_versions = versions_of(client, name)
     if rows.empty or not stored_versions:
         return
     run_id = str(max(stored_versions, key=lambda version: int(version.version)).run_id)

@@ -60,6 +60,19 @@ def candidate_table(adapted: AdaptedTransfer) -> pd.DataFrame:
     )
 
 
+def _comparable(adapted: AdaptedTransfer) -> dict[str, float]:
+    """Metrics by names that are the same for every kind of model, on held-out rows."""
+    errors = {score.name: score.mape for score in adapted.scores}
+    alone = [error for name, error in errors.items() if name.startswith("target_")]
+    found = {
+        "shots": float(adapted.shots),
+        "severity": adapted.severity,
+        "mape": errors.get(adapted.chosen),
+        "mape_target_only": min(alone, default=None),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def register_transfer(
     adapted: AdaptedTransfer,
     provenance: Mapping[str, str],
@@ -69,8 +82,7 @@ def register_transfer(
 ) -> Version:
     """Register a model of a dataset as challenger, under the dataset's name unless another is given."""
     metrics = {f"{score.name} {metric}": getattr(score, metric) for score in adapted.scores for metric in _METRICS}
-    if adapted.severity is not None:
-        metrics["severity_ratio"] = adapted.severity
+    metrics |= _comparable(adapted)
     candidate = Candidate(
         registered_name=name or registered_name(adapted.dataset),
         code=Path(__file__).with_name("pyfunc") / "transfer.py",

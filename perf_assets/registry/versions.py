@@ -1,5 +1,6 @@
 """Registered versions: which alias points where, what they were made of, and how aliases move."""
 
+import errno
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import mlflow
 from mlflow import MlflowClient
@@ -22,8 +24,13 @@ from perf_assets.registry.store import first_line, open_store
 _log = logging.getLogger("perf_assets.registry")
 CHAMPION, CHALLENGER = "champion", "challenger"
 SOURCE_ALIASES = ("with-amm", "without-amm")
+COMPARABLE = ("mape", "mape_target_only", "mape_unchanged", "coverage_90", "shots", "severity")
+"""Metrics that have the same name and meaning for every kind of model, where they are known."""
 _REPLACED = "replaced_version"
 """Tag of a champion: the version that was champion before it."""
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+_PINNED = "pinned_"
+"""Start of the tag of a registered model that says who chose what an alias points to."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +92,14 @@ def all_pages(search: Callable[..., Any], page_size: int = 1000) -> Iterator[Any
             return
 
 
-def _versions_of(client: MlflowClient, name: str) -> list[ModelVersion]:
+def versions_of(client: MlflowClient, name: str) -> list[ModelVersion]:
+    """All versions of a registered model; none where it is not registered."""
     return list(all_pages(partial(client.search_model_versions, f"name = '{name}'")))
 
 
 def newest_version(name: str) -> int:
     """Number of the version that was registered last."""
-    stored_versions = _versions_of(open_store(), name)
+    stored_versions = versions_of(open_store(), name)
     if not stored_versions:
         raise BadInputError(f"no model {name} is registered: run 'perf-assets adapt'")
     return max(int(version.version) for version in stored_versions)
@@ -105,8 +113,21 @@ def fitted_folder(name: str, version: int) -> Path:
     except MlflowException as error:
         raise RegistryError(f"the files of {name} version {version} cannot be read ({first_line(error)})") from None
     except OSError as error:
-        raise RegistryError(f"the files of {name} version {version} cannot be read ({error})") from None
+        stored_in = _stored_in(name, version) if error.errno in _READ_ONLY else None
+        if stored_in is None:
+            raise RegistryError(f"the files of {name} version {version} cannot be read ({error})") from None
+        folder = stored_in
     return folder / "artifacts" / "fitted"
+
+
+def _stored_in(name: str, version: int) -> Path | None:
+    """Folder of a version in a lake that may only be read, where MLflow cannot note which version it gives."""
+    client = open_store()
+    address = client.get_model_version_download_uri(name, str(version))
+    if address.startswith("models:/"):
+        address = client.get_logged_model(address.removeprefix("models:/")).artifact_location
+    folder = Path(unquote(address.removeprefix("file://")))
+    return folder if folder.is_dir() else None
 
 
 def created_at(name: str, version: int) -> datetime:
@@ -116,11 +137,11 @@ def created_at(name: str, version: int) -> datetime:
 
 def versions_with(name: str, tag: str, value: str) -> list[int]:
     """Versions that have a tag of this value."""
-    stored_versions = _versions_of(open_store(), name)
+    stored_versions = versions_of(open_store(), name)
     return [int(version.version) for version in stored_versions if version.tags.get(tag) == value]
 
 
-def replaced_by(name: str, version: int) -> int | None:
+def predecessor_of(name: str, version: int) -> int | None:
     """The version that was champion before this one; None where there was none."""
     before = tags_of(name, version).get(_REPLACED)
     return int(before) if before else None
@@ -136,6 +157,17 @@ def tags_of(name: str, version: int) -> dict[str, str]:
         ) from None
 
 
+def metrics_of(name: str, version: int) -> dict[str, float]:
+    """What was measured of a version by the names that all models share; nothing where its run was deleted."""
+    client = open_store()
+    run_id = client.get_model_version(name, str(version)).run_id
+    try:
+        found = client.get_run(run_id).data.metrics if run_id else {}
+    except MlflowException:
+        return {}
+    return {metric: float(found[metric]) for metric in COMPARABLE if metric in found}
+
+
 def alias_of(name: str, version: int) -> str:
     """The alias that people load a version by: source models have one for each kind."""
     kind = tags_of(name, version).get("kind", "")
@@ -144,8 +176,7 @@ def alias_of(name: str, version: int) -> str:
 
 def tags_by_version(name: str) -> dict[int, dict[str, str]]:
     """Tags of every version of a registered model; none where it is not registered."""
-    stored_versions = open_store().search_model_versions(f"name = '{name}'")
-    return {int(version.version): dict(version.tags) for version in stored_versions}
+    return {int(version.version): dict(version.tags) for version in versions_of(open_store(), name)}
 
 
 def registered(wanted: str | None = None) -> Iterator[Registered]:
@@ -156,15 +187,53 @@ def registered(wanted: str | None = None) -> Iterator[Registered]:
         raise BadInputError(f"no model {wanted} is registered: there are {', '.join(names) or 'none yet'}")
     for name in names if wanted is None else [wanted]:
         aliases = versions(name)
-        stored_versions = _versions_of(client, name)
+        stored_versions = versions_of(client, name)
         for version in sorted(stored_versions, key=lambda version: -int(version.version)):
             yield _described(client, version, aliases)
 
 
-def promote(name: str, version: int) -> None:
-    """Let a version be what people get (champion, or the alias of its kind of source model); the one before it is
-    remembered.
+def promote(name: str, version: int) -> bool:
+    """Let a version be what people get (champion, or the alias of its kind of source model).
+
+    False where a person chose another one: that stays until it is unpinned.
     """
+    if pin_of(name, alias_of(name, version)):
+        return False
+    _move(name, version)
+    return True
+
+
+def choose(name: str, version: int, by: str) -> None:
+    """Let a version be what people get because a person says so: no other one takes its place until `unpin`."""
+    _move(name, version)
+    _pin(name, alias_of(name, version), version, by)
+
+
+def pin_of(name: str, alias: str = CHAMPION) -> str:
+    """Who chose the version that an alias points to, and when, as in `version 3 by ada`; empty where nobody did."""
+    try:
+        return str(open_store().get_registered_model(name).tags.get(_PINNED + alias, ""))
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return ""
+
+
+def unpin(name: str) -> list[str]:
+    """Let versions of a model compete again; what its aliases were pinned to."""
+    client = open_store()
+    pinned = {alias: pin_of(name, alias) for alias in (CHAMPION, *SOURCE_ALIASES)}
+    for alias in (alias for alias, pin in pinned.items() if pin):
+        client.delete_registered_model_tag(name, _PINNED + alias)
+    return [f"{alias}: {pin}" for alias, pin in pinned.items() if pin]
+
+
+def _pin(name: str, alias: str, version: int, by: str) -> None:
+    open_store().set_registered_model_tag(name, _PINNED + alias, f"version {version} by {by}")
+
+
+def _move(name: str, version: int) -> None:
+    """Move the alias of a version's kind to it; the version before it is remembered."""
     alias, before, client = alias_of(name, version), versions(name), open_store()
     if before.get(alias) == version:
         return
@@ -180,14 +249,17 @@ def version_before(name: str, alias: str = CHAMPION) -> tuple[int, int]:
     now = versions(name).get(alias)
     if now is None:
         raise BadInputError(f"{name} has no {alias}: see 'perf-assets models'")
-    before = replaced_by(name, now)
+    before = predecessor_of(name, now)
     if before is None:
         raise BadInputError(f"{name} version {now} replaced no other: name one with 'perf-assets promote'")
     return before, now
 
 
-def roll_back(name: str, alias: str = CHAMPION) -> tuple[int, int]:
-    """Let the version before be what people get again; both numbers, the new first. A champion becomes challenger."""
+def roll_back(name: str, alias: str = CHAMPION, by: str = "") -> tuple[int, int]:
+    """Let the version before be what people get again; both numbers, the new first. A champion becomes challenger.
+
+    Where a person wants it (`by`), it stays until `unpin`.
+    """
     before, now = version_before(name, alias)
     client = open_store()
     if alias == CHAMPION:
@@ -196,7 +268,17 @@ def roll_back(name: str, alias: str = CHAMPION) -> tuple[int, int]:
     client.set_registered_model_alias(name, alias, str(before))
     # Or going back again and again would go round in a circle.
     client.delete_model_version_tag(name, str(now), _REPLACED)
+    if by:
+        _pin(name, alias, before, by)
     return before, now
+
+
+def forget(name: str) -> bool:
+    """Remove a registered model with all versions; its runs stay. False where there is none."""
+    if not versions_of(open_store(), name):
+        return False
+    open_store().delete_registered_model(name)
+    return True
 
 
 def _described(client: MlflowClient, version: ModelVersion, aliases: dict[str, int]) -> Registered:

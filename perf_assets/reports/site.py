@@ -65,11 +65,6 @@ def as_data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def data_uri(draw: Draw) -> str:
-    """Address of a picture that is shown and not stored."""
-    return as_data_uri(picture(draw))
-
-
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
 
 

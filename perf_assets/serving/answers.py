@@ -88,6 +88,11 @@ class PlannedRun:
     """Expected error over all configurations."""
     error_after_ratio: float
     node_hours: float | None
+    args: str
+    ranks: int
+    threads: int
+    nodes: int
+    """Most nodes that it ever used, on any machine; 1 where nobody knows."""
 
 
 @dataclass(frozen=True)

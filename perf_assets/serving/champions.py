@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.errors import BadInputError, UnknownError, like
-from perf_assets.core.tables.landing import RUNS, TIMINGS
+from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.core.tables.models import AMMS
 from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.registry.source import NAME, WITH_AMM
@@ -20,8 +19,9 @@ from perf_assets.serving.requests import Observation
 from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import CheckedRun, ServedTarget
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.record import MachineRecord
-from perf_assets.storage.results import stored_or_none, written_at
+from perf_assets.storage.results import stored_or_empty, written_at
+from perf_assets.workflows.fleet import Fleet
+from perf_assets.workflows.readiness import Readiness
 
 _PREFIX = registered_name("")
 
@@ -63,10 +63,7 @@ class Models:
         with self._loading:
             version = self._aliases.get(registered_name(machine), {}).get(CHAMPION)
             if machine not in self._targets and version is not None and version != self._unpaired.get(machine):
-                try:
-                    self._targets[machine] = self._load(machine, version)
-                except UnpairedTargetError:
-                    self._unpaired[machine] = version
+                self._take(machine, version)
             return self._targets.get(machine)
 
     def asked_with_tables(self, machine: str) -> str | None:
@@ -89,7 +86,7 @@ class Models:
 
     def _descriptions(self, source: ServedSource) -> Descriptions:
         """Machines as they are described now by the encoder that the source models take."""
-        return Descriptions.of(stored_or_none(self.lake, AMMS), source.model.encoder_version)
+        return Descriptions.of(stored_or_empty(self.lake, AMMS), source.model.encoder_version)
 
     def load_all(self) -> None:
         """Load every champion."""
@@ -110,7 +107,7 @@ class Models:
                     self._say(f"{present.name} has no champion any more")
                 elif version != present.version:
                     with self._telling_once(machine):
-                        self._targets[machine] = self._load(machine, version)
+                        self._take(machine, version)
                         self._say(f"{present.name}: version {version} instead of {present.version}")
         self.load_all()
         if self._source is not None:
@@ -173,6 +170,14 @@ class Models:
                 self._told[machine] = str(error)
                 self._say(f"the champion of {machine} cannot be used: {error}")
 
+    def _take(self, machine: str, version: int) -> None:
+        """Put a version in the place of the one in use; one that answers tables alone leaves that place empty."""
+        try:
+            self._targets[machine] = self._load(machine, version)
+        except UnpairedTargetError:
+            self._targets.pop(machine, None)
+            self._unpaired[machine] = version
+
     def _load(self, machine: str, version: int) -> ServedTarget:
         """A champion with the observed runs that it was not made of."""
         made = ServedTarget.load(machine, version, self.catalogue)
@@ -218,20 +223,7 @@ def reference_run(target: ServedTarget, observation: Observation) -> CheckedRun:
 
 def next_step(lake: Lake, machine: str) -> str:
     """What to do to get a target model of a machine that has none."""
-    if machine not in lake.machines():
-        near = like(machine, lake.machines())
-        if near:
-            return f"did you mean {near}?"
-        return f"nothing of it has landed: land its RAJAPerf runs ('perf-assets land PATH --machine {machine}')"
-    record = MachineRecord(lake.record, machine)
-    if not record.live_parts(TIMINGS):
-        return f"land its RAJAPerf runs ('perf-assets land PATH --machine {machine}'), then 'perf-assets ingest'"
-    if not record.live_parts(RUNS):
-        return (
-            f"land a handful of application runs that other machines have done too, then 'perf-assets adapt "
-            f"--machine {machine}'"
-        )
-    return f"run 'perf-assets adapt --machine {machine}'"
+    return Readiness.of(Fleet(lake), machine).next_step
 
 
 def _is_served(name: str, aliases: dict[str, int]) -> bool:

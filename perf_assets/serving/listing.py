@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
-from perf_assets.features.fleet.samples import NODES_QUERY, nodes_by_configuration
+from perf_assets.core.errors import UnknownError
+from perf_assets.features.fleet.samples import NODES_QUERY, configuration_of, nodes_by_configuration
 from perf_assets.models.target.planner import next_runs
 from perf_assets.registry.target import shown_of
 from perf_assets.registry.versions import registered
 from perf_assets.serving.answers import PlannedRun, Prediction, RegisteredModel
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.fleet import open_warehouse
+from perf_assets.workflows.fleet import Fleet, open_warehouse
+from perf_assets.workflows.readiness import Readiness
 
 
 def listed_models() -> list[RegisteredModel]:
@@ -31,13 +32,30 @@ def listed_models() -> list[RegisteredModel]:
 
 def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
     """Runs to do next on a machine that has a target model, priced by the nodes that its configurations use."""
-    _, _, adapted = shown_of(machine)
-    rows = next_runs(adapted, budget, nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY)))
-    names = [field.name for field in fields(PlannedRun)]
+    try:
+        _, _, adapted = shown_of(machine)
+    except UnknownError:
+        missing = Readiness.of(Fleet(lake), machine).next_step
+        raise UnknownError(f"there is no target model of {machine!r}: {missing}") from None
+    nodes = nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY))
     plans = []
-    for values in rows[names].itertuples(index=False, name=None):
-        run: dict[str, Any] = dict(zip(names, values, strict=True))
-        plans.append(PlannedRun(**{**run, "node_hours": _or_none(run["node_hours"])}))
+    for run in next_runs(adapted, budget, nodes).to_dict("records"):
+        args, ranks, threads = configuration_of(run["configuration"], run["app"])
+        plans.append(
+            PlannedRun(
+                seen_as=run["seen_as"],
+                rank=run["rank"],
+                configuration=run["configuration"],
+                app=run["app"],
+                error_before_ratio=run["error_before_ratio"],
+                error_after_ratio=run["error_after_ratio"],
+                node_hours=_or_none(run["node_hours"]),
+                args=args,
+                ranks=ranks,
+                threads=threads,
+                nodes=int(nodes.get(run["configuration"], 1)),
+            )
+        )
     return plans
 
 
@@ -79,7 +97,7 @@ def _test(machine: str, answer: Prediction) -> dict[str, Any]:
         "threads": answer.threads,
         "predicted_from": answer.source_machine,
         "warnings": list(answer.warnings),
-        "reference": {f"{machine}:*": {_VARIABLE: value}},
+        "reference": {machine: {_VARIABLE: value}},
     }
 
 

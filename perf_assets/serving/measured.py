@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.tables.landing import RUNS
-from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
+from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
@@ -21,7 +20,7 @@ _TIMES = f"""
     FROM {FEATURES.name} WHERE machine = $machine AND wall_seconds IS NOT NULL
 """
 _DATES = f"""
-    SELECT {", ".join(CONFIGURATION)}, max(collected_at) AS measured_at FROM {RUNS.name} WHERE machine = $machine
+    SELECT {", ".join(CONFIGURATION)}, max(collected_at) AS measured_at FROM {CURRENT_RUNS} WHERE machine = $machine
     GROUP BY ALL
 """
 

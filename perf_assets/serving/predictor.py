@@ -14,7 +14,8 @@ from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
-from perf_assets.workflows.fleet import open_warehouse
+from perf_assets.workflows.fleet import Fleet, open_warehouse
+from perf_assets.workflows.readiness import Readiness
 
 _FAR = 5.0
 """Factor beyond an interval from which on a measured time is taken for a slip."""
@@ -142,9 +143,8 @@ class Predictor:
         if model is None:
             raise UnknownError(f"{why}, and no source model is registered: run 'perf-assets train'")
         if not model.knows(target):
-            raise UnknownError(
-                f"{why}, and nothing describes it yet: 'perf-assets ingest' does once its RAJAPerf runs have landed"
-            )
+            kernels = Readiness.of(Fleet(self.lake), target).kernels.says
+            raise UnknownError(f"{why}; nor can the source models answer for it, which is not described ({kernels})")
         return model, f"{why}: answered by the source models"
 
 
@@ -160,7 +160,7 @@ def _of_champion(champion: ServedTarget, runs: Mapping[int, Run]) -> dict[int, P
 
 
 def _check_plausible(observation: Observation, expected: Prediction) -> None:
-    """Refuse a time that no interval of ours is likely to be so wrong about."""
+    """Refuse a time that is implausibly far outside the predicted interval."""
     least, most = expected.lower_seconds / _FAR, expected.upper_seconds * _FAR
     if not least <= observation.wall_seconds <= most:
         raise BadInputError(

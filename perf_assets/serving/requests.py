@@ -1,4 +1,4 @@
-"""What people ask and tell: runs that predictions are wanted for, and runs that were measured."""
+"""Requests: runs to predict, and measured runs to learn from."""
 
 import math
 from typing import Annotated, Any, TypeVar
@@ -33,7 +33,7 @@ _Counters = Annotated[dict[_CounterName, float | None], Field(max_length=MOST_CO
 
 
 class _Configured(BaseModel):
-    """What makes two runs on two machines runs of the same thing."""
+    """Configuration of a run: runs on two machines are the same workload where it is equal."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

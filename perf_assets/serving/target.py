@@ -200,7 +200,7 @@ class ServedTarget:
         return [self._answer(*answer) for answer in zip(asked, *ends, counts.tolist(), strict=True)]
 
     def seen_as(self, gpus: int | None) -> str:
-        """How a run on the machine saw it."""
+        """View of the machine (its GPUs or its host) that a run used."""
         host = f"{self.machine}{HOST}"
         if host not in self.adapted.samples.machines:
             return self._existing(self.machine)

@@ -43,7 +43,7 @@ class Aliases:
     path: Path
     file: AliasFile
     known_applications: frozenset[str] = frozenset()
-    """Of what landed before."""
+    """Applications of what landed before."""
     known_machines: frozenset[str] = frozenset()
     learned: dict[str, str] = field(default_factory=dict)
     """Application by what files call it."""
@@ -70,11 +70,11 @@ class Aliases:
             self.learned[told] = application
 
     def nearly(self, application: str) -> str | None:
-        """A known application that a new name may be a slip of."""
+        """Known application that a new name may be a typing error of."""
         return _near(application, self.known_applications)
 
     def nearly_machine(self, machine: str) -> str | None:
-        """A known machine that a new name may be a slip of."""
+        """Known machine that a new name may be a typing error of."""
         return _near(machine, self.known_machines)
 
     def save(self) -> None:

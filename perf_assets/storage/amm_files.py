@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def of_one_encoder(rows: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """AMMs of the encoder that most machines were described by, in the option it chose; and machines without such.
+    """AMMs of the encoder that described most machines, in the option it chose; and machines it has not described.
 
     Among encoders of as many machines it is the last in the rows, where descriptions have the one in use.
 
@@ -59,7 +59,7 @@ class StoredAmms:
 
     encoder_version: str
     vectors: dict[str, list[float]]
-    """By machine, all of one width."""
+    """Vectors by machine, all of one width."""
 
 
 def read_amms(path: Path) -> StoredAmms:

@@ -1,4 +1,4 @@
-"""What a long computation has made so far, until all of it is stored: it goes on from there when it was interrupted."""
+"""Checkpoints of a long computation: rows of finished tasks, from which it goes on after an interruption."""
 
 import shutil
 from typing import Any
@@ -15,8 +15,8 @@ _WAIT_SECONDS = 60.0
 Rows = list[dict[str, Any]]
 
 
-class Unfinished:
-    """Rows of tasks as Parquet files, one a task, in a folder for these inputs; those of other inputs are dropped."""
+class Checkpoints:
+    """A Parquet file per finished task, in a folder for these inputs; files of other inputs are deleted."""
 
     def __init__(self, lake: Lake, name: str, inputs: str) -> None:
         self._all = lake.root / "unfinished" / name

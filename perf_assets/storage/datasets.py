@@ -164,7 +164,7 @@ def _natural(run: str) -> tuple[str, int]:
 
 
 def _identity(runs: "pd.DataFrame") -> "pd.DataFrame":
-    """What says which run a row is, as far as rows differ in it; names that were made up here are missing."""
+    """Identity columns of the rows, as far as they vary; generated names become missing values."""
     import pandas as pd
 
     machine, bundle, run = (runs.index.get_level_values(name) for name in _RUN)

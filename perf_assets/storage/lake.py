@@ -9,8 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.machines import check_machine_id
-from perf_assets.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, check_bundle_name, digest_of
 from perf_assets.core.paths import lake_root, local_warehouse
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -95,12 +93,14 @@ class LandedBundle:
         """Content of its manifest."""
         data = _manifest_in(str(self.directory))
         if data is None:
-            raise BadInputError(f"{MANIFEST_NAME} is gone: land the bundle again")
+            raise BadInputError("manifest.json is gone: land the bundle again")
         return data
 
     @cached_property
     def digest(self) -> str:
         """Identity: sha256 of the manifest; empty where it cannot be read."""
+        from perf_assets.core.manifest import digest_of
+
         try:
             return digest_of(self.manifest_bytes)
         except BadInputError:
@@ -125,6 +125,8 @@ def landed_digests(lake: Lake, machine: str) -> Iterator[tuple[str, str]]:
 
     A folder without a manifest is still being written. The digest is empty where the manifest cannot be read.
     """
+    from perf_assets.core.manifest import digest_of
+
     folder = lake.landing / machine
     for entry in sorted([] if folder.is_symlink() else _folders(folder), key=lambda entry: entry.name):
         if _why_not_a_bundle(entry) is None:
@@ -138,7 +140,10 @@ def landed_digests(lake: Lake, machine: str) -> Iterator[tuple[str, str]]:
 
 
 def _manifest_in(directory: str) -> bytes | None:
-    """Content of the manifest in a folder, None where there is none. Folders are many, so this does little."""
+    """Content of the manifest in a folder, None where there is none. Called once per bundle, so it does little."""
+    # The vocabulary is loaded where a manifest is looked at: '--help' of commands names the lake without it.
+    from perf_assets.core.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES
+
     try:
         descriptor = os.open(f"{directory}/{MANIFEST_NAME}", _OPEN_FLAGS)
     except FileNotFoundError:
@@ -185,6 +190,8 @@ def _folders(parent: Path) -> list["os.DirEntry[str]"]:
 
 
 def _is_machine(name: str) -> bool:
+    from perf_assets.core.machines import check_machine_id
+
     try:
         check_machine_id(name)
     except ValueError:
@@ -193,6 +200,8 @@ def _is_machine(name: str) -> bool:
 
 
 def _why_not_a_bundle(entry: "os.DirEntry[str]") -> str | None:
+    from perf_assets.core.manifest import check_bundle_name
+
     if entry.is_symlink():
         return "is a symbolic link: land a real folder"
     try:

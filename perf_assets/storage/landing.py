@@ -51,7 +51,7 @@ def land(lake: Lake, facts: BundleFacts, name: str | None, write: Callable[[Path
         write(incoming)
         manifest = Manifest(**facts.model_dump(), files=tuple(_describe_files(incoming)))
         directory = parent / (name or _content_name(manifest))
-        if _stands_already(LandedBundle(directory), manifest, compare_time=name is not None):
+        if _is_already_landed(LandedBundle(directory), manifest, compare_time=name is not None):
             return Landing(LandedBundle(directory), is_new=False)
         (incoming / MANIFEST_NAME).write_bytes(manifest.to_json())
         incoming.chmod(0o755)
@@ -77,13 +77,23 @@ def copying(source: Path, only: Collection[str] | None = None) -> Callable[[Path
             shutil.copyfile(source, folder / source.name)
             return
         common = "" if only is None else os.path.commonpath([PurePosixPath(path).parent for path in only])
-        for path in plain_files(source):
-            if path != MANIFEST_NAME and (only is None or path in only):
+        # A tree of many bundles is not gone through for each of them.
+        for path in plain_files(source) if only is None else _plain(source, only):
+            if path != MANIFEST_NAME:
                 copy = folder / os.path.relpath(path, common or ".")
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / path, copy)
 
     return write
+
+
+def _plain(folder: Path, paths: Collection[str]) -> Iterator[str]:
+    """Some relative paths, sorted; one that leads over a link is refused."""
+    real = folder.resolve()
+    for path in sorted(paths):
+        if (folder / path).resolve() != real / path:
+            raise BadInputError(f"{path!r} is a symbolic link: put the file itself there")
+        yield path
 
 
 def plain_files(folder: Path) -> Iterator[str]:
@@ -133,7 +143,7 @@ def landed_datasets(lake: Lake, machine: str) -> set[str]:
         if digest:
             data = LandedBundle(lake.landing / machine / name).manifest_bytes
             with suppress(BadInputError):
-                # Most bundles are none: they need not be parsed.
+                # Most bundles are not samples: they need not be parsed.
                 dataset = parse_manifest(data).dataset_name if b'"samples"' in data else None
                 found |= {dataset} if dataset else set()
     return found
@@ -177,8 +187,8 @@ def _temporary(parent: Path, prefix: str) -> Path:
             return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
 
 
-def _stands_already(bundle: LandedBundle, manifest: Manifest, *, compare_time: bool) -> bool:
-    """Whether the same content stands there, with all its files as they should be: damaged ones are to be replaced."""
+def _is_already_landed(bundle: LandedBundle, manifest: Manifest, *, compare_time: bool) -> bool:
+    """Whether this content has landed already, with all its files undamaged."""
     if not (bundle.directory / MANIFEST_NAME).is_file():
         return False
     try:

@@ -1,6 +1,6 @@
 """Rows of a machine in the warehouse: loaded from its record, checked, with what is derived from them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,12 +66,12 @@ STATE = "warehouse_state"
 _ROWS_IN_SLICE = 160_000
 """More than the 122,880 rows of a DuckDB row group: what fills one is written out while the next is made."""
 
-Derive = Callable[[Sequence[str], str | None], Sequence[Derivation]]
-"""What follows for a machine, given its counters and its micro-architecture (None where no data sheet says)."""
+Derive = Callable[[str, Sequence[str], str | None], Sequence[Derivation]]
+"""Derivations for a machine, given its counters and its micro-architecture (None where no data sheet says)."""
 
 
-def nothing_follows(counters: Sequence[str], microarchitecture: str | None) -> Sequence[Derivation]:
-    """For a warehouse of what landed only."""
+def no_derivations(machine: str, counters: Sequence[str], microarchitecture: str | None) -> Sequence[Derivation]:
+    """Derive nothing: a warehouse of raw tables only."""
     return ()
 
 
@@ -96,12 +96,12 @@ def load(connection: duckdb.DuckDBPyConnection, record: MachineRecord, machine: 
     # Files that a ledger names are removed after it is replaced, never before: if it stands, all of them were read.
     if record.digest() != snapshot.digest:
         raise RecordChangedError(machine)
-    _set_state(connection, machine, snapshot.digest)
+    _set_state(connection, {machine: snapshot.digest})
 
 
 def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive) -> None:
-    """Replace what follows from a machine's raw rows."""
-    for derivation in follows(*counters_of(connection, machine)):
+    """Recompute a machine's derived tables from its raw rows."""
+    for derivation in follows(machine, *counters_of(connection, machine)):
         if derivation.table is None:
             connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{derivation.name}"')
             statement = f'CREATE OR REPLACE TABLE "{derivation.name}"."{machine}" AS {derivation.query}'
@@ -111,7 +111,17 @@ def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive)
             statement = f'INSERT INTO "{derivation.name}" BY NAME {derivation.query}'
         for parameters in _slices(connection, machine, is_sliced=derivation.is_sliced):
             connection.execute(statement, parameters)
-    _set_state(connection, derived(machine), derivation_digest(connection, machine, follows))
+    _set_state(connection, {derived(machine): derivation_digest(connection, machine, follows)})
+
+
+def forget(connection: duckdb.DuckDBPyConnection, machine: str) -> None:
+    """Remove all rows of a machine, and the tables that are of it alone."""
+    own = "SELECT table_schema FROM information_schema.tables WHERE table_name = ? AND table_schema <> 'main'"
+    for (schema,) in connection.execute(own, [machine]).fetchall():
+        connection.execute(f'DROP TABLE "{schema}"."{machine}"')
+    for table in TABLES:
+        connection.execute(f'DELETE FROM "{table.name}" WHERE {table.of_machine}', {"machine": machine})
+    connection.execute(f"DELETE FROM {STATE} WHERE machine IN (?, ?)", [machine, derived(machine)])
 
 
 def counters_of(connection: duckdb.DuckDBPyConnection, machine: str) -> tuple[list[str], str | None]:
@@ -125,7 +135,7 @@ def counters_of(connection: duckdb.DuckDBPyConnection, machine: str) -> tuple[li
 def derivation_digest(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive) -> str:
     """Changes with the machine's record and with the way things follow from it."""
     loaded = connection.execute(f"SELECT digest FROM {STATE} WHERE machine = ?", [machine]).fetchone()
-    queries = [derivation.query for derivation in follows(*counters_of(connection, machine))]
+    queries = [derivation.query for derivation in follows(machine, *counters_of(connection, machine))]
     return digest_of(repr((loaded, queries)).encode())
 
 
@@ -134,22 +144,25 @@ def derived(machine: str) -> str:
     return f"derived/{machine}"
 
 
-def _set_state(connection: duckdb.DuckDBPyConnection, name: str, digest: str) -> None:
-    connection.execute(f"DELETE FROM {STATE} WHERE machine = ?", [name])
-    connection.execute(f"INSERT INTO {STATE} VALUES (?, ?)", [name, digest])
+def _set_state(connection: duckdb.DuckDBPyConnection, digests: Mapping[str, str]) -> None:
+    names = list(digests)
+    connection.execute(f"DELETE FROM {STATE} WHERE list_contains(?, machine)", [names])
+    connection.execute(f"INSERT INTO {STATE} SELECT unnest(?), unnest(?)", [names, list(digests.values())])
 
 
-def load_results(connection: duckdb.DuckDBPyConnection, record: Path, table: Table) -> None:
-    """Make a table that models make anew from its files, those that have the columns it has today."""
-    wanted = set(table.column_names())
-    digest = results_digest(record, table)
-    files = [str(file) for file in _result_files(record, table) if set(pq.read_schema(file).names) == wanted]
-    connection.execute(f'DROP TABLE IF EXISTS "{table.name}"')
-    connection.execute(table.ddl())
-    if files:
-        rows = "SELECT * FROM read_parquet(?, hive_partitioning = false, union_by_name = true)"
-        connection.execute(f'INSERT INTO "{table.name}" BY NAME {rows}', [files])
-    _set_state(connection, results_of(table), digest)
+def load_results(connection: duckdb.DuckDBPyConnection, record: Path, tables: Iterable[Table]) -> None:
+    """Load tables of results from their files, without files whose columns are outdated."""
+    digests = {}
+    for table in tables:
+        wanted = set(table.column_names())
+        digests[results_of(table)] = results_digest(record, table)
+        files = [str(file) for file in _result_files(record, table) if set(pq.read_schema(file).names) == wanted]
+        connection.execute(f'DROP TABLE IF EXISTS "{table.name}"')
+        connection.execute(table.ddl())
+        if files:
+            rows = "SELECT * FROM read_parquet(?, hive_partitioning = false, union_by_name = true)"
+            connection.execute(f'INSERT INTO "{table.name}" BY NAME {rows}', [files])
+    _set_state(connection, digests)
 
 
 def results_of(table: Table) -> str:
@@ -169,11 +182,12 @@ def _result_files(record: Path, table: Table) -> list[Path]:
 
 def row_counts(connection: duckdb.DuckDBPyConnection, machine: str | None = None) -> dict[str, int]:
     """Rows by table, of one machine or of all."""
-    counts = {}
-    for table in TABLES:
-        query = f'SELECT count(*) FROM "{table.name}" WHERE $machine IS NULL OR {table.of_machine}'
-        (counts[table.name],) = connection.execute(query, {"machine": machine}).fetchall()[0]
-    return counts
+    query = " UNION ALL ".join(
+        f"SELECT '{table.name}', count(*) FROM \"{table.name}\" WHERE $machine IS NULL OR {table.of_machine}"
+        for table in TABLES
+    )
+    counts = dict(connection.execute(query, {"machine": machine}).fetchall())
+    return {table.name: counts[table.name] for table in TABLES}
 
 
 def _slices(connection: duckdb.DuckDBPyConnection, machine: str, *, is_sliced: bool) -> Iterator[dict[str, object]]:

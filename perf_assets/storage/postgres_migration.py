@@ -33,7 +33,7 @@ class Files:
     tables: tuple[Path, ...]
     """Each has tables of its own."""
     events: tuple[Path, ...] = ()
-    """Files of events, one a run."""
+    """Files of events, one per run."""
 
 
 def dagster_files(home: Path) -> Files:
@@ -101,7 +101,7 @@ def _refuse_if_used(target: "Connection", here: "MetaData") -> None:
 
 
 def _refuse_unknown(origin: "Mapping[str, tuple[Connection, Table]]", here: "MetaData") -> None:
-    """Rows and columns that the new tables have no place for must not be lost in silence."""
+    """Refuse rows and columns that the new tables cannot hold."""
     known = {table.name: set(table.columns.keys()) for table in here.sorted_tables}
     for name, (source, table) in origin.items():
         if name in _OF_THE_DATABASE or name.startswith("sqlite_") or not _count(source, table):

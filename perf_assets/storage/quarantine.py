@@ -1,4 +1,4 @@
-"""What was refused, and why, in a place where a person looks."""
+"""Quarantine: a file per refused bundle, with the reason and what to do."""
 
 import hashlib
 import json

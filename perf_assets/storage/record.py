@@ -85,7 +85,7 @@ class MachineRecord:
     def refusals(self) -> dict[str, str]:
         """Reasons by bundle name, of bundles that were refused or whose newer version was; sorted."""
         ledger = self.ledger(["bundle", "status", "reason"])
-        refused = ledger.filter(pc.field("reason").is_valid() & (pc.field("status") != "duplicate"))
+        refused = ledger.filter(pc.field("reason").is_valid() & ~pc.field("status").isin(["duplicate", "withdrawn"]))
         return dict(zip(refused["bundle"].to_pylist(), refused["reason"].to_pylist(), strict=True))
 
     def ledger_rows(self, condition: pc.Expression) -> dict[str, dict[str, Any]]:
@@ -203,7 +203,7 @@ class Snapshot:
     """What counted of a machine's record at one moment."""
 
     digest: str
-    """Of the ledger; empty where there is none."""
+    """Digest of the ledger; empty where there is none."""
     ledger: pa.Table
     parts: Mapping[str, list[Path]]
     """Files by table."""

@@ -51,6 +51,14 @@ def store_part(lake: Lake, table: Table, rows: "pd.DataFrame", part: str) -> Pat
     return path
 
 
+def drop_part(lake: Lake, table: Table, of: str) -> bool:
+    """Remove the rows of a machine (a dataset) where a table is made machine by machine; whether there were any."""
+    file = stored_at(lake, table, of)
+    is_there = file.is_file()
+    file.unlink(missing_ok=True)
+    return is_there
+
+
 def drop_parts(lake: Lake, table: Table) -> None:
     """Remove everything that is stored of a table."""
     for file in (lake.record / table.name).rglob(_FILE):
@@ -66,8 +74,8 @@ def stored(lake: Lake, table: Table, what_makes_it: str) -> "pd.DataFrame":
     return rows
 
 
-def stored_or_none(lake: Lake, table: Table) -> "pd.DataFrame":
-    """All rows of a table; none where there are none yet."""
+def stored_or_empty(lake: Lake, table: Table) -> "pd.DataFrame":
+    """All rows of a table; an empty frame where nothing is stored yet."""
     if has_rows(lake, table):
         return stored(lake, table, "")
     schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])

@@ -30,9 +30,10 @@ from perf_assets.storage.loading import (
     derivation_digest,
     derive,
     derived,
+    forget,
     load,
     load_results,
-    nothing_follows,
+    no_derivations,
     results_digest,
     results_of,
     row_counts,
@@ -52,13 +53,13 @@ _Result = TypeVar("_Result")
 class Warehouse:
     """The warehouse of one lake."""
 
-    def __init__(self, lake: Lake, derive: Derive = nothing_follows, wait_seconds: float = 60.0) -> None:
+    def __init__(self, lake: Lake, derive: Derive = no_derivations, wait_seconds: float = 60.0) -> None:
         self._lake = lake
         self._derive = derive
         self._wait_seconds = wait_seconds
         # A warehouse in the lake is brought up to date by those who change the record; one of this host alone by
         # whoever opens it.
-        self._has_followed = local_warehouse(lake.root) is None or derive is nothing_follows
+        self._has_followed = local_warehouse(lake.root) is None or derive is no_derivations
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -93,9 +94,9 @@ class Warehouse:
         with self._writing():
             state = self._state()
             if state.get("") != vocabulary_digest():
-                self._repeat(self._build)
-            elif state.get(machine) != MachineRecord(self._lake.record, machine).digest():
-                self._repeat(lambda: self._load_in_place(machine))
+                return self._repeat(lambda: self._build(machine))
+            if state.get(machine) != MachineRecord(self._lake.record, machine).digest():
+                return self._repeat(lambda: self._load_in_place(machine))
         with self.read() as connection:
             return row_counts(connection, machine)
 
@@ -105,8 +106,15 @@ class Warehouse:
             raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
         with self._writing(), self._transaction() as connection:
             derive(connection, machine, self._derive)
-        with self.read() as connection:
             return row_counts(connection, machine)
+
+    def forget_machine(self, machine: str) -> None:
+        """Remove a machine's rows from all tables; its files in the record must be gone."""
+        if not self._lake.warehouse.is_file():
+            return
+        with self._writing(), self._transaction() as connection:
+            forget(connection, machine)
+            load_results(connection, self._lake.record, RESULT_TABLES)
 
     def rebuild(self) -> dict[str, int]:
         """Make the warehouse anew from the record alone; rows by table."""
@@ -118,7 +126,7 @@ class Warehouse:
         if not self._lake.warehouse.is_file():
             raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
         with self._writing(), self._transaction() as connection:
-            load_results(connection, self._lake.record, table)
+            load_results(connection, self._lake.record, [table])
 
     def is_behind(self, machine: str) -> bool:
         """Whether a machine's record is newer than what is loaded, or what follows from it is not made yet."""
@@ -146,12 +154,12 @@ class Warehouse:
             return digest_of(repr(connection.execute(query, {"machine": machine}).fetchall()).encode())
 
     def violations(self, table: Table, machine: str) -> list[Violation]:
-        """What a machine's rows of `table` have against its vocabulary."""
+        """Violations of a table's schema in a machine's rows."""
         with self.read() as connection:
             return violations(connection, table, machine)
 
     def ledger_violations(self, machine: str) -> list[Violation]:
-        """The same for the machine's ledger as it stands in the record."""
+        """Violations of the ledger's schema in a machine's record."""
         record = MachineRecord(self._lake.record, machine)
         if not record.ledger_file().is_file():
             return []
@@ -161,13 +169,15 @@ class Warehouse:
             return violations(connection, BUNDLES, machine)
 
     def follow(self) -> None:
-        """Apply what the record has and the warehouse has not: of all machines, and of what models made."""
+        """Load everything from the record that the warehouse lacks: rows of machines, and results of models."""
         self._has_followed = True
         for machine in self._lake.machines():
             if self.is_behind(machine):
                 self.load_machine(machine)
                 self.derive_machine(machine)
         state = self._state()
+        for machine in {name for name in state if name and "/" not in name} - set(self._lake.machines()):
+            self.forget_machine(machine)
         for table in RESULT_TABLES:
             if state and state.get(results_of(table)) != results_digest(self._lake.record, table):
                 self.load_results(table)
@@ -212,9 +222,10 @@ class Warehouse:
                 return {}
             return dict(connection.execute(f"SELECT machine, digest FROM {STATE}").fetchall())
 
-    def _load_in_place(self, machine: str) -> None:
+    def _load_in_place(self, machine: str) -> dict[str, int]:
         with self._transaction() as connection:
             load(connection, MachineRecord(self._lake.record, machine), machine)
+            return row_counts(connection, machine)
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -234,7 +245,8 @@ class Warehouse:
                 return action()
         raise BusyError(f"the record in {self._lake.record} keeps changing: try again when ingestion is done")
 
-    def _build(self) -> dict[str, int]:
+    def _build(self, machine_counted: str | None = None) -> dict[str, int]:
+        """Make the file anew; rows by table, of one machine or of all."""
         temporary = self._lake.warehouse.with_name(".warehouse.building.duckdb")
         journal = temporary.with_name(f"{temporary.name}.wal")
         for leftover in (temporary, journal):
@@ -249,10 +261,9 @@ class Warehouse:
                 load(connection, MachineRecord(self._lake.record, machine), machine)
             for machine in self._lake.machines():
                 derive(connection, machine, self._derive)
-            for table in RESULT_TABLES:
-                load_results(connection, self._lake.record, table)
+            load_results(connection, self._lake.record, RESULT_TABLES)
             connection.commit()
-            counts = row_counts(connection)
+            counts = row_counts(connection, machine_counted)
         finally:
             connection.close()
         self._lake.warehouse.with_name(f"{self._lake.warehouse.name}.wal").unlink(missing_ok=True)

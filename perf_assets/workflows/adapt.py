@@ -33,7 +33,8 @@ class AdaptationInputs:
     source_version: int
     source_tags: dict[str, str]
     basis: "PriorBasis"
-    described: "Descriptions"
+    described: "Descriptions | None"
+    """None where it has too few RAJAPerf runs or none: then there is no prior."""
     runs: "pd.DataFrame"
     settings: "TargetSettings"
     digest: str
@@ -53,9 +54,9 @@ class AdaptationInputs:
         ran = np.isfinite(self.samples.log_seconds) & ~self.samples.is_benchmark
         return int((ran[is_own].any(axis=0) & ran[~is_own].any(axis=0)).sum())
 
-    def prior(self, target: str, source: str) -> "Prior":
+    def prior(self, target: str, source: str) -> "Prior | None":
         """What the source model expects of the machine, without what it learned from runs on it."""
-        return self.basis.prior(target, source, self.described)
+        return None if self.described is None else self.basis.prior(target, source, self.described)
 
     def adapt(self, progress: Progress) -> "AdaptedTarget":
         """Fit the target model."""
@@ -72,10 +73,13 @@ def adaptation_inputs(
     code: str,
     source_version: int | None = None,
     settings: "TargetSettings | None" = None,
+    *,
+    is_described: bool = True,
 ) -> AdaptationInputs:
     """What a machine's target model starts from: by default the source model in use; refuses where there is none.
 
-    `code` is the version of the code that makes models.
+    A machine that is not described starts from the runs that others share with it, without a prior. `code` is the
+    version of the code that makes models.
     """
     from perf_assets.models.target.model import TargetSettings
     from perf_assets.registry.lineage import ENCODER
@@ -84,14 +88,14 @@ def adaptation_inputs(
 
     number = source_version or source_in_use()
     tags, basis = tags_of(NAME, number), load_basis(number)
-    described = description_of(lake, machine, tags[ENCODER])
+    described = description_of(lake, machine, tags[ENCODER]) if is_described else None
     own = digest_of(runs.to_csv(index=False).encode())
     settings = settings or TargetSettings()
     identity = (
         code,
         number,
         tags["manifests_digest"],
-        digest_of_rows(described.rows),
+        "" if described is None else digest_of_rows(described.rows),
         own,
         seed,
         settings.model_dump_json(),
@@ -118,12 +122,14 @@ def adapting(lake: Lake, machine: str) -> Iterator[None]:
 
 def target_tags(inputs: AdaptationInputs, own: dict[str, str]) -> dict[str, str]:
     """The chain of a target model: source model, encoder, and the manifests of all; `own` are those of the machine."""
+    from perf_assets.registry.lineage import ENCODER
+
     return {
         "inputs_digest": inputs.digest,
         "seed": str(inputs.seed),
         "source_version": str(inputs.source_version),
         "source_manifests_digest": inputs.source_tags["manifests_digest"],
-        "encoder_version": inputs.described.encoder_version,
+        "encoder_version": inputs.source_tags[ENCODER],
         "amm_version": inputs.source_tags["amm_version"],
         "manifests_count": own["manifests_count"],
         "manifests_digest": own["manifests_digest"],

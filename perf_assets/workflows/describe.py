@@ -11,7 +11,7 @@ from perf_assets.core.paths import has_registry
 from perf_assets.core.tables.models import AMMS
 from perf_assets.features.fleet.samples import FleetTables
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import rows_of, store_part, stored
+from perf_assets.storage.results import drop_part, rows_of, store_part, stored
 from perf_assets.workflows.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perf_assets.models.amm.encoder import AmmEncoder
     from perf_assets.models.source.amm_options import TrainedEncoder
     from perf_assets.registry.store import Version
+    from perf_assets.reports.site import Chart
 
 Progress = Callable[[str], None]
 
@@ -37,16 +38,21 @@ class RegisteredEncoder:
 
 
 def train_and_register_encoder(
-    tables: FleetTables, seed: int, provenance: dict[str, str], progress: Progress
+    tables: FleetTables,
+    seed: int,
+    provenance: dict[str, str],
+    progress: Progress,
+    *,
+    chooses_options: bool = True,
 ) -> RegisteredEncoder:
-    """Train the encoder on all machines, choose the options of Algorithm 1 on held-out ones, register it."""
+    """Train the encoder on all machines, choose the options of Algorithm 1 on held-out ones if asked, register it."""
     from perf_assets.features.fleet.samples import fleet_samples
     from perf_assets.models.source.amm_options import train_encoder
     from perf_assets.registry.amm import register_encoder
     from perf_assets.reports.machine.encoder_card import encoder_card
 
     samples = fleet_samples(tables, with_scaling=True)
-    trained = train_encoder(samples, seed, progress)
+    trained = train_encoder(samples, seed, progress, chooses_options=chooses_options)
     machines = tuple(samples.machines[machine] for machine in samples.encoder_machines)
     options = trained.encoder.options
     card = encoder_card(options.name, machines, trained.encoder.version, trained.tried, provenance)
@@ -86,7 +92,11 @@ def describe(
 
 def describe_machine(fleet: Fleet, machine: str) -> "pd.DataFrame":
     """Describe a machine by what its tables say, and load the description into the warehouse; its rows."""
-    rows = describe(fleet.lake, machine, *fleet.benchmark(machine), is_simulated=fleet.is_simulated(machine))
+    kernels, specs = fleet.benchmark(machine)
+    if kernels.empty and drop_part(fleet.lake, AMMS, machine):
+        # What it was described by has been withdrawn.
+        fleet.warehouse.load_results(AMMS)
+    rows = describe(fleet.lake, machine, kernels, specs, is_simulated=fleet.is_simulated(machine))
     fleet.warehouse.load_results(AMMS)
     return rows
 
@@ -100,27 +110,33 @@ class DrawnMachines:
     """Machines that another encoder has described."""
     page: Path
     """Beside it, with the suffixes .json and .parquet, are the vectors."""
-    heat_map: str
-    """Address of the picture."""
-    on_a_map: str
+    heat_map: "Chart"
+    on_a_map: "Chart"
 
 
 def draw_machines(lake: Lake) -> DrawnMachines:
     """Write the AMMs of all machines into files and draw them."""
-    from perf_assets.reports.xamm.amm_charts import amm_page, map_chart, vectors_chart
+    import pandas as pd
+
+    from perf_assets.features.fleet.descriptions import Descriptions
+    from perf_assets.features.fleet.samples import benchmark_samples
+    from perf_assets.reports.xamm.amm_charts import amm_page, component_kernels, kinds_of, map_chart, vectors_chart
     from perf_assets.storage.amm_files import export_amms, of_one_encoder
     from perf_assets.storage.pages import store_page
 
-    rows, stale = of_one_encoder(stored(lake, AMMS, "perf-assets train"))
+    described = stored(lake, AMMS, "perf-assets train")
+    rows, stale = of_one_encoder(described)
     vectors = export_amms(rows, lake.reports / "amm.json")
     export_amms(rows, lake.reports / "amm.parquet")
-    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors)
+    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors, kinds_of(vectors.index))
+    timed = benchmark_samples(Descriptions.of(described, str(rows["encoder_version"].iloc[0])).kernels)
+    components = component_kernels(vectors, pd.DataFrame(timed.log_seconds, list(timed.machines), timed.apps))
     return DrawnMachines(
         machines_count=len(vectors),
         stale=tuple(stale),
-        page=store_page(lake, "amm.html", amm_page(rows, heat_map, on_a_map)),
-        heat_map=heat_map.picture_address,
-        on_a_map=on_a_map.picture_address,
+        page=store_page(lake, "amm.html", amm_page(rows, heat_map, on_a_map, components)),
+        heat_map=heat_map,
+        on_a_map=on_a_map,
     )
 
 
@@ -138,7 +154,7 @@ def description_of(lake: Lake, machine: str, encoder_version: str) -> "Descripti
     rows = rows_of(lake, AMMS, machine)
     found = None if rows is None else Descriptions.of(rows, encoder_version)
     if found is None or found.rows.empty:
-        raise BadInputError(f"nothing describes {machine}: land its RAJAPerf runs and run 'perf-assets ingest'")
+        raise BadInputError(f"{machine} is not described: see what it lacks with 'perf-assets doctor'")
     return found
 
 

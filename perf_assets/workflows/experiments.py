@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import TRANSFER_MATRIX, XAMM_EMBEDDINGS, XAMM_SCORES
-from perf_assets.storage.checkpoints import Unfinished
+from perf_assets.storage.checkpoints import Checkpoints
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import drop_parts, has_rows, store, store_part, stored
@@ -29,7 +29,7 @@ def run_xamm_experiments(fleet: Fleet, seeds: int, progress: Progress, methods: 
     from perf_assets.models.source.experiments import only, run_experiments
 
     samples = fleet_samples(fleet.tables())
-    kept = Unfinished(fleet.lake, XAMM_SCORES.name, samples.digest)
+    kept = Checkpoints(fleet.lake, XAMM_SCORES.name, samples.digest)
     scores = run_experiments(samples, seeds, progress, kept, only(methods))
     scores = scores.assign(is_simulated=fleet.is_simulated())
     store(fleet.lake, fleet.warehouse, XAMM_SCORES, scores)

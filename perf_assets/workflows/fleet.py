@@ -9,6 +9,7 @@ from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.landing import BUNDLES
 from perf_assets.core.tables.runs import CONFIGURATION, COUNTERS_WIDE
 from perf_assets.features.counters.derivations import deriving, unmapped
+from perf_assets.storage.environments import named_environments
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 
@@ -27,7 +28,7 @@ def open_warehouse(lake: Lake, wait_seconds: float = 60.0) -> Warehouse:
     The file of a host that has a warehouse of its own follows the record when it is first read. `wait_seconds` is how
     long to wait for a process that writes.
     """
-    return Warehouse(lake, deriving(lake.site_catalogues()), wait_seconds)
+    return Warehouse(lake, deriving(lake.site_catalogues(), named_environments(lake)), wait_seconds)
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,6 @@ class Fleet:
         """Whether anything of a machine, or of all, was simulated."""
         query = f"SELECT coalesce(bool_or(is_simulated), false) AS found FROM {BUNDLES.name} WHERE $m IN (machine, '')"
         return bool(self.warehouse.frame(query, {"m": machine or ""})["found"].iloc[0])
-
-    def has_rajaperf(self, machine: str) -> bool:
-        """Whether RAJAPerf runs of a machine were ingested: then it can be described."""
-        query = (
-            f"SELECT count(*) AS n FROM {BUNDLES.name} WHERE machine = ? AND kind = 'rajaperf' AND status = 'ingested'"
-        )
-        return bool(self.warehouse.frame(query, [machine])["n"].iloc[0])
 
     def provenance(self, machine: str | None = None) -> dict[str, str]:
         """What models are made from, of all machines or of one: how many manifests, and one digest of all of theirs."""

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perf_assets.core.addresses import noted_addresses
 from perf_assets.core.freshness import Freshness, load_freshness
 from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
@@ -15,6 +16,7 @@ from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import rows_of
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.ingest import pending
+from perf_assets.workflows.readiness import Readiness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,26 +32,27 @@ _COUNTS = f"""
     FROM {BUNDLES.name} AS b GROUP BY machine
 """
 _ENOUGH_RUNS = 5
-"""To judge a model on held-out ones."""
+"""Fewest runs from which a model can be judged on held-out runs."""
 
 
-def write_fleet_page(fleet: Fleet, dagster_url: str, mlflow_url: str) -> tuple[Path, "FleetFacts"]:
+def write_fleet_page(fleet: Fleet) -> tuple[Path, "FleetFacts"]:
     """Write the page from what is known at this moment; its path, and what it shows."""
     from perf_assets.reports.fleet.page import fleet_page
 
     (fleet.lake.reports / "fleet.html").unlink(missing_ok=True)  # Its name before it became the index.
-    facts = fleet_facts(fleet, dagster_url, mlflow_url)
+    facts = fleet_facts(fleet)
     return store_page(fleet.lake, INDEX, fleet_page(facts)), facts
 
 
-def fleet_facts(fleet: Fleet, dagster_url: str, mlflow_url: str) -> "FleetFacts":
-    """All machines that landed; addresses are those of the pages of Dagster and MLflow."""
+def fleet_facts(fleet: Fleet) -> "FleetFacts":
+    """All machines that landed."""
     from perf_assets.registry.source import NAME
     from perf_assets.registry.versions import created_at, tags_of, versions
     from perf_assets.reports.fleet.facts import FleetFacts
     from perf_assets.workflows.story import story_of
     from perf_assets.workflows.vectors import state
 
+    addresses = noted_addresses()
     freshness = load_freshness(fleet.lake.root)
     has_tables = fleet.lake.warehouse.is_file()
     counts = fleet.warehouse.frame(_COUNTS).set_index("machine") if has_tables else None
@@ -64,8 +67,8 @@ def fleet_facts(fleet: Fleet, dagster_url: str, mlflow_url: str) -> "FleetFacts"
         sources,
         trained_at,
         tuple(f"{stray.path}: {stray.reason}" for stray in strays(fleet.lake)),
-        dagster_url,
-        mlflow_url,
+        addresses.dagster,
+        addresses.mlflow,
         other_pages(fleet.lake),
         state(fleet.warehouse, freshness.vector_days) if has_tables else None,
         story_of(fleet.lake),
@@ -89,6 +92,7 @@ def _state(
     newest = None if verdicts is None else verdicts.iloc[-1]
     has_drifted = newest is not None and bool(newest["has_drifted"]) and newest["version"] != aliases.get(CHAMPION)
     page = machine_page_name(machine)
+    missing = "" if champion is not None or machine in taught else Readiness.of(fleet, machine).missing
     facts: dict[str, Any] = {
         "machine": machine,
         "is_simulated": bool(known.get("is_simulated", False)),
@@ -107,7 +111,7 @@ def _state(
         "page": page if (fleet.lake.reports / page).is_file() else None,
         "is_source": machine in taught,
     }
-    return MachineState(**facts, actions=tuple(_actions(facts, limit.days, bool(taught))))
+    return MachineState(**facts, actions=tuple(_actions(facts, limit.days, missing)))
 
 
 def _reason(verdicts: "pd.DataFrame | None", version: int | None) -> str:
@@ -127,8 +131,8 @@ def _champion(verdicts: "pd.DataFrame | None", version: int | None) -> "Champion
     return Champion(version, row["judged_at"].to_pydatetime().replace(tzinfo=UTC), int(row["shots"]), *errors)
 
 
-def _actions(facts: dict[str, Any], limit_days: int, has_sources: bool) -> list[str]:
-    """What to do about a machine, most urgent first."""
+def _actions(facts: dict[str, Any], limit_days: int, missing: str) -> list[str]:
+    """What to do about a machine, most urgent first; `missing` is what keeps it from having a model."""
     machine, champion = facts["machine"], facts["champion"]
     rules = [
         (facts["has_drifted"], f"new runs contradict its champion: look at {machine}'s page, then repeat odd runs"),
@@ -137,15 +141,9 @@ def _actions(facts: dict[str, Any], limit_days: int, has_sources: bool) -> list[
             any(DAMAGED_ON_PURPOSE not in bundle for bundle in facts["quarantined"]),
             "bundles were refused: fix their files, or land them again",
         ),
-        (not facts["kernels_count"], f"land a RAJAPerf run: nothing describes {machine} without one"),
-        (not has_sources, "there are no source models yet: 'perf-assets train'"),
         (
-            has_sources
-            and facts["kernels_count"]
-            and champion is None
-            and facts["challenger_version"] is None
-            and not facts["is_source"],
-            f"'perf-assets adapt --machine {machine}'",
+            missing and not facts["waiting_count"] and facts["challenger_version"] is None,
+            missing,
         ),
         (champion is not None and champion.shots < _ENOUGH_RUNS, f"run some of 'perf-assets plan {machine}'"),
         (facts["challenger_version"], "its newest model is not promoted: see why on its page"),

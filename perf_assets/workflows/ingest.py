@@ -1,4 +1,4 @@
-"""From the landing zone to the record, one machine at a time."""
+"""Ingestion from the landing zone to the record, one machine at a time."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from perf_assets.storage.record import LIMITS, Batch, MachineRecord, RecordLimit
 from perf_assets.storage.warehouse import Warehouse
 
 _LOCK_WAIT_SECONDS = 600.0
-_CANNOT_BE_STORED = (OverflowError, UnicodeError, pa.ArrowException)
-"""What becomes of values outside the columns' types, where no reader refused them."""
+_STORAGE_ERRORS = (OverflowError, UnicodeError, pa.ArrowException)
+"""Errors that values outside the columns' types raise, where no reader refused them."""
 _UNKNOWN = {"bundle_digest": None}
 
 
@@ -54,13 +54,13 @@ ReadAhead = Callable[[Sequence[LandedBundle]], Iterator[Prepared | None]]
 
 
 def one_by_one(bundles: Sequence[LandedBundle]) -> Iterator[Prepared | None]:
-    """Nothing is read elsewhere."""
+    """Read every bundle in this process, when its turn comes."""
     return iter([None] * len(bundles))
 
 
 @dataclass
 class Pending:
-    """What of a machine's landing zone is not in its record."""
+    """Bundles of a machine's landing zone that are still to be ingested."""
 
     bundles: list[str]
     """Names of new, changed, and refused ones (whose files may have been mended)."""
@@ -97,7 +97,8 @@ def pending(lake: Lake, machine: str, *, reread: bool = False) -> Pending:
         for name, row in rows.items()
         if landed.get(name) == row["bundle_digest"] and row["reason"] and _is_unsettled(lake, folder / name, row, held)
     }
-    wanted = landed.keys() if reread else new | again
+    withdrawn = {name for name, row in rows.items() if row["status"] == "withdrawn" and name not in new}
+    wanted = landed.keys() - withdrawn if reread else new | again
     return Pending([name for name in landed if name in wanted], len(new), len(landed))
 
 
@@ -107,7 +108,9 @@ def needs_work(lake: Lake, warehouse: Warehouse, machine: str) -> bool:
 
 
 def _is_unsettled(lake: Lake, folder: Path, row: Mapping[str, Any], held: Set[str]) -> bool:
-    """Whether a bundle that the ledger has a reason for is to be looked at again, though its manifest is the same."""
+    """Whether to read a refused or duplicate bundle again although its manifest is unchanged."""
+    if row["status"] == "withdrawn":
+        return False
     if row["status"] == "duplicate":
         return row["bundle_digest"] not in held
     # As ingested, it was changed, refused, and changed back.
@@ -163,7 +166,7 @@ class _Work:
         try:
             rows = list(self._read(chunk, batch))
             self.record.commit(rows, batch)
-        except _CANNOT_BE_STORED as error:
+        except _STORAGE_ERRORS as error:
             batch.discard()
             return self._ingest_apart(chunk, error)
         except BaseException:

@@ -11,7 +11,15 @@ import pandas as pd
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
 from perf_assets.models.target.promotion import THRESHOLD, Drift, ModelComparison
-from perf_assets.registry.versions import CHAMPION, fitted_folder, newest_version, promote, replaced_by, versions
+from perf_assets.registry.versions import (
+    CHAMPION,
+    fitted_folder,
+    newest_version,
+    pin_of,
+    predecessor_of,
+    promote,
+    versions,
+)
 
 Model = TypeVar("Model")
 
@@ -29,8 +37,8 @@ class Contest(Generic[Model]):
     """Holds what is new since against the champion, which comes first."""
     facts: Callable[[Model], Mapping[str, object]]
     """Columns of a verdict that say what a model was fitted to."""
-    of_ratio: str = "takes {:.1f} times as long"
-    """What a run that contradicts the champion is, in words."""
+    drift_text: str = "takes {:.1f} times as long"
+    """Format of the sentence on a run that contradicts the champion."""
 
     def judge_newest(self, before: pd.DataFrame | None) -> pd.DataFrame:
         """All verdicts, with that on the newest version; it is promoted, or stays a challenger."""
@@ -41,16 +49,18 @@ class Contest(Generic[Model]):
         champion_version = versions(self.name).get(CHAMPION)
         if champion_version == number:
             # Promoted by a run that was killed before it could tell.
-            champion_version = replaced_by(self.name, number)
+            champion_version = predecessor_of(self.name, number)
         old, doubt = self._loaded(champion_version)
         comparison = self.compare(new, old)
         drifted = Drift(0, 0, 0) if old is None else self.drift(old, new)
-        if comparison.is_promoted:
-            promote(self.name, number)
+        is_promoted = comparison.is_promoted and promote(self.name, number)
+        if comparison.is_promoted and not is_promoted:
+            pinned = f"{pin_of(self.name)} was chosen: 'perf-assets unpin {self.name}' lets versions compete again"
+            doubt = [*doubt, pinned]
         row = {
             "version": number,
             "judged_at": datetime.now(UTC).replace(tzinfo=None),
-            "decision": PROMOTED if comparison.is_promoted else CHALLENGER,
+            "decision": PROMOTED if is_promoted else CHALLENGER,
             "reason": "; ".join([comparison.reason, *doubt, *self._furthest(drifted)]),
             "held_out_count": comparison.held_out_count,
             "mape_ratio": comparison.mape,
@@ -84,5 +94,5 @@ class Contest(Generic[Model]):
         """Runs that contradict the champion most, where it has drifted."""
         if not drifted.has_drifted:
             return []
-        told = ", ".join(f"{run} {self.of_ratio.format(ratio)}" for run, ratio in drifted.worst)
+        told = ", ".join(f"{run} {self.drift_text.format(ratio)}" for run, ratio in drifted.worst)
         return [f"new runs furthest from what was predicted: {told}"]

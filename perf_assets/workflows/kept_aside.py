@@ -40,7 +40,7 @@ def has_truth(lake: Lake, machine: str) -> bool:
 
 
 def scored(lake: Lake) -> "pd.DataFrame":
-    """Predictions of all runs that are kept aside; none where there are none."""
+    """Predictions of all runs that are kept aside; an empty frame where none are."""
     import pandas as pd
 
     files = sorted((lake.root / "demo" / "scored").glob("*.parquet"))
@@ -99,7 +99,7 @@ def curve_of(rows: "pd.DataFrame") -> "pd.DataFrame":
 def _predictions(
     lake: Lake, inputs: "AdaptationInputs", truth: "pd.DataFrame", counts: Sequence[int], seeds: int
 ) -> "Iterator[pd.DataFrame]":
-    """Of every way in which programs see the machine, number of given runs and draw."""
+    """Predictions for every way in which programs see the machine, number of given runs and draw."""
     import numpy as np
 
     from perf_assets.features.samples import physical
@@ -126,7 +126,7 @@ def _predictions(
 
 
 def _test_rows(lake: Lake, samples: "PairedSamples", target: int, truth: "pd.DataFrame") -> "tuple[Indices, Floats]":
-    """Rows of the samples that are kept aside for one way to see the machine, and their times; no run of it landed."""
+    """Samples kept aside for one view of the machine (its GPUs or its host), and their times; none of them landed."""
     import numpy as np
 
     from perf_assets.features.fleet.samples import configuration_name
@@ -156,7 +156,7 @@ def _predicted(
     from perf_assets.models.target.shots_only import SHOTS_ONLY
     from perf_assets.models.target.view import adapt_view
 
-    assert isinstance(prior, Prior)
+    assert prior is None or isinstance(prior, Prior)
     mean, width = adapt_view(samples, source, target, given, 0, prior).distribution(samples, rows)
     alone = {name: predict_shots(name, samples, source, target, given, rows, None) for name in SHOTS_ONLY}
     limit = 20.0  # A model of two runs may extrapolate beyond what a number can hold.
@@ -181,7 +181,7 @@ def _predicted(
 
 
 def _store(path: Path, rows: "pd.DataFrame") -> None:
-    """Whole or not at all."""
+    """Write a Parquet file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         rows.to_parquet(temporary, index=False)

@@ -1,21 +1,23 @@
-"""What landing some paths would do: which bundles they become, what the files say of each, and what they do not."""
+"""Plan of a landing: the bundles that paths become, facts that the files give of each, and facts that are missing."""
 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
 
+from perf_assets.core.environment import ENVIRONMENT_TAG, environment_of
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.manifest import MANIFEST_NAME, MAX_ARGS, BundleFacts, check_relative_path, parse_manifest
 from perf_assets.core.measurements import Profile, Reading
 from perf_assets.core.text import first_problem, printable
 from perf_assets.readers.bundle import has_target
 from perf_assets.readers.caliper import read_stream
+from perf_assets.readers.caliper_profile import ELAPSED, HOSTS, RANKS, THREADS, launched_at
 from perf_assets.readers.files import SourceFile, scan, system_errors
 from perf_assets.readers.formats import FileKind
 from perf_assets.readers.read import PROFILE_KINDS, RAJAPERF_KINDS, kind_of_file, read_files
@@ -23,8 +25,8 @@ from perf_assets.storage.aliases import Aliases
 from perf_assets.storage.lake import LandedBundle
 from perf_assets.storage.landing import plain_files, verified_manifest
 
+_COLLECTED = "collected_at"
 _MACHINE, _PROGRAM, _LAUNCHED = ("cluster", "machine"), ("app", "program", "exec"), "launched_at"
-_RANKS = ("jobsize", "mpi.world.size")
 _SOFTWARE = re.compile(r"(?:compiler|mpi|cuda|rocm|hip).?(?:name|version)?|(?:code.?)?version|hash", re.IGNORECASE)
 _OF_ONE_RUN = ("args", "ranks", "wall_seconds")
 _FLAG = "given"
@@ -43,13 +45,14 @@ class Planned:
     origins: dict[str, str]
     """Where each fact is from."""
     name: str | None = None
-    run: dict[str, Any] = field(default_factory=dict)
-    """What the files themselves will say of the run when they are read: ranks, threads, nodes, run time."""
+    run: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    """What the files themselves will say of the run when they are read (ranks, threads, nodes, run time, software),
+    and what in them says so."""
     warnings: tuple[str, ...] = ()
 
     @property
     def shown_path(self) -> str:
-        """For people."""
+        """Path to display."""
         is_one = self.files is not None and len(self.files) == 1
         return str(self.path / self.files[0]) if is_one and self.files else str(self.path)
 
@@ -72,7 +75,7 @@ def plan_landing(
 
 
 def _with_slip(bundle: Planned, aliases: Aliases) -> Planned:
-    """A bundle with a warning, where its machine is new and nearly called like one that is known."""
+    """Bundle with a warning where its new machine's name resembles that of a known machine."""
     near = aliases.nearly_machine(bundle.facts.machine)
     if near is None:
         return bundle
@@ -87,19 +90,21 @@ def _plan_path(path: Path, given: Mapping[str, Any], aliases: Aliases) -> Iterat
         yield _prepared(folder, given)
     if folders and folders[0] == path:
         return
-    if path.is_dir():
-        # Links and the like are refused before anything is read.
-        for name in plain_files(path):
-            if not name.endswith(f"/{MANIFEST_NAME}"):
-                _check_name(name)
     inside = tuple(f"{folder.relative_to(path)}/" for folder in folders)
     sources = [source for source in scan(path) if not source.name.startswith(inside)] if inside else scan(path)
+    if not sources and path.is_dir():
+        # A folder of links, which are never read, is not empty.
+        tuple(plain_files(path))
     groups = _by_family(sources, given.get("kind"))
     if folders and not groups:
         return
     for family, group in groups or [(given.get("kind"), sources)]:
         is_all = len(groups) <= 1 and not folders
-        yield from _plan_group(_Group(path, group, family, is_all), given, aliases)
+        for planned in _plan_group(_Group(path, group, family, is_all), given, aliases):
+            # Links are never read; they are refused where everything in the folder is to be copied.
+            for name in planned.files or (plain_files(path) if path.is_dir() else ()):
+                _check_name(name)
+            yield planned
 
 
 def _check_name(name: str) -> None:
@@ -139,14 +144,16 @@ def _prepared_folders(path: Path) -> list[Path]:
 
 
 def _prepared(path: Path, given: Mapping[str, Any]) -> Planned:
-    """Bundle of a folder that has a manifest, which must be true."""
+    """Bundle of a folder that has a manifest; refuses a manifest that does not match the files."""
     if given:
         raise BadInputError(f"{path} has a {MANIFEST_NAME}: leave out --{min(given).replace('_', '-')}, or remove it")
     bundle = LandedBundle(path.absolute())
     manifest = verified_manifest(bundle, parse_manifest(bundle.manifest_bytes).machine)
     facts = BundleFacts.model_validate(manifest.model_dump(exclude={"files", "version"}))
     origins = dict.fromkeys(facts.model_dump(exclude_defaults=True), MANIFEST_NAME)
-    return Planned(path, None, facts, origins, name=path.absolute().name)
+    environment = environment_of(facts.tags)
+    run = {ENVIRONMENT_TAG: (environment, f"tags in {MANIFEST_NAME}")} if environment else {}
+    return Planned(path, None, facts, origins, name=path.absolute().name, run=run)
 
 
 def _by_family(sources: Sequence[SourceFile], kind: str | None) -> list[tuple[str | None, list[SourceFile]]]:
@@ -168,10 +175,20 @@ def _plan_group(group: _Group, given: Mapping[str, Any], aliases: Aliases) -> It
     name = printable(group.path.name or str(group.path))
     reading = read_files(group.sources, name, group.family)
     if reading.timings:
-        for machine, origin, sources in _machines_of_rajaperf(group, given, aliases):
-            part = reading if machine is None else read_files(sources, name, "rajaperf")
-            told = {} if machine is None else {"machine": (machine, origin)}
-            yield _planned(group, sources, part, told | {"kind": ("rajaperf", "")}, given)
+        metadata = {
+            source.name: read_stream(source, depth=-1).metadata
+            for source in group.sources
+            if kind_of_file(source) is FileKind.CALIPER
+        }
+        for machine, sources in _machines_of_rajaperf(group, metadata, given, aliases):
+            part = reading if len(sources) == len(group.sources) else read_files(sources, name, "rajaperf")
+            told: dict[str, tuple[Any, str]] = {"kind": ("rajaperf", "")}
+            if machine is not None:
+                told["machine"] = (machine, "cluster in .cali")
+            dates = [launched_at(metadata[source.name]) for source in sources if source.name in metadata]
+            if newest := max(filter(None, dates), default=None):
+                told[_COLLECTED] = (newest, "launch date in .cali")
+            yield _planned(group, sources, part, told, given)
     elif reading.format.startswith(("samples", "jobs")):
         yield _planned_samples(group, reading, given, aliases)
     else:
@@ -180,29 +197,28 @@ def _plan_group(group: _Group, given: Mapping[str, Any], aliases: Aliases) -> It
 
 
 def _machines_of_rajaperf(
-    group: _Group, given: Mapping[str, Any], aliases: Aliases
-) -> Iterator[tuple[str | None, str, Sequence[SourceFile]]]:
-    """Machine by what profiles say of their cluster, with the files in its folders; None where no file names one."""
+    group: _Group, metadata: Mapping[str, Mapping[str, str]], given: Mapping[str, Any], aliases: Aliases
+) -> Iterator[tuple[str | None, Sequence[SourceFile]]]:
+    """Machine by what profiles say of their cluster, with the files in its folders; None where no file names one.
+
+    `metadata` is that of the profiles, by their names.
+    """
     if "machine" in given:
-        yield None, "", group.sources
+        yield None, group.sources
         return
     clusters: dict[str, dict[str, list[SourceFile]]] = {}
     for source in group.sources:
-        if kind_of_file(source) is FileKind.CALIPER:
-            cluster = read_stream(source, depth=-1).metadata.get("cluster", "")
+        if source.name in metadata:
+            cluster = metadata[source.name].get("cluster", "")
             clusters.setdefault(cluster, {}).setdefault(source.directory, []).append(source)
     named = {cluster: folders for cluster, folders in clusters.items() if cluster}
     if len(named) <= 1:
         cluster = next(iter(named), "")
-        yield (aliases.machine(cluster) if cluster else None), "cluster in .cali", group.sources
+        yield (aliases.machine(cluster) if cluster else None), group.sources
         return
     by_folder = {folder: cluster for cluster, folders in named.items() for folder in folders}
     for cluster, folders in sorted(named.items()):
-        beside = [
-            s
-            for s in group.sources
-            if by_folder.get(s.directory) == cluster and kind_of_file(s) is not FileKind.CALIPER
-        ]
+        beside = [s for s in group.sources if by_folder.get(s.directory) == cluster and s.name not in metadata]
         shared = [folder for folder in folders if sum(folder in other for other in named.values()) > 1]
         if shared and any(s.directory in shared for s in beside):
             raise BadInputError(
@@ -210,13 +226,16 @@ def _machines_of_rajaperf(
                 "put each machine's into a folder of its own, or say --machine"
             )
         own = [source for sources in folders.values() for source in sources]
-        yield aliases.machine(cluster), "cluster in .cali", [*own, *beside]
+        yield aliases.machine(cluster), [*own, *beside]
 
 
 def _runs(
     group: _Group, reading: Reading, given: Mapping[str, Any]
 ) -> Iterator[tuple[Sequence[SourceFile], Sequence[Profile]]]:
-    """Profiles with their files: each run its own bundle where the files say which run they are of."""
+    """Profiles with their files: each run its own bundle where the files say which run they are of.
+
+    Of a tree of many runs only what is understood is taken, not the logs, programs and links of a workspace.
+    """
     files = _files_of_runs([profile.run for profile in reading.profiles], group.sources)
     says = [bool(profile.labels.keys() & {*_MACHINE, "args", _LAUNCHED}) for profile in reading.profiles]
     if len(says) < 2 or not any(says) or not all(files.values()):
@@ -227,16 +246,17 @@ def _runs(
             option = f"--{field_name.replace('_', '-')}"
             raise BadInputError(f"{option} is for one run, but {group.path} holds {len(says)}: land that one alone")
     for profile in reading.profiles:
-        yield files[profile.run], [profile]
+        yield [source for source in files[profile.run] if kind_of_file(source) is not None], [profile]
 
 
 def _files_of_runs(runs: Sequence[str], sources: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
     """Files by run, which is named after its file or its folder: a file belongs to the innermost."""
     files: dict[str, list[SourceFile]] = {run: [] for run in runs}
     for source in sources:
-        above = [run for run in runs if run == "." or source.name == run or source.name.startswith(f"{run}/")]
-        if above:
-            files[max(above, key=lambda run: (run != ".", len(run)))].append(source)
+        place = PurePosixPath(source.name)
+        run = next((name for name in map(str, (place, *place.parents)) if name in files), None)
+        if run is not None:
+            files[run].append(source)
     return files
 
 
@@ -262,7 +282,7 @@ def _planned_profile(
     if "args" in labels:
         told["args"] = (labels["args"], labels.get("args_from", "command line"))
     if _LAUNCHED in labels:
-        told["collected_at"] = (labels[_LAUNCHED], "launch date")
+        told[_COLLECTED] = (labels[_LAUNCHED], "launch date")
     software = {key: value[:_MAX_TAG] for key, value in labels.items() if _SOFTWARE.fullmatch(key)}
     if software:
         told["tags"] = (software, "metadata")
@@ -272,7 +292,7 @@ def _planned_profile(
 
 def _check_ranks(group: _Group, profiles: Sequence[Profile], given: Mapping[str, Any]) -> None:
     for profile in profiles:
-        says = next((key for key in _RANKS if key in profile.labels), None)
+        says = next((key for key in RANKS if key in profile.labels), None)
         if says and given.get("ranks") not in (None, profile.ranks):
             raise BadInputError(
                 f"--ranks {given['ranks']} contradicts {printable(profile.run)} of {group.path}, which is of "
@@ -326,8 +346,8 @@ def _planned(
 ) -> Planned:
     values: dict[str, Any] = {name: value for name, (value, _) in told.items()}
     origins = {name: origin or reading.format for name, (_, origin) in told.items()}
-    if "collected_at" not in values:
-        values["collected_at"], origins["collected_at"] = _newest(sources), "newest file"
+    if _COLLECTED not in values:
+        values[_COLLECTED], origins[_COLLECTED] = _newest(sources), "newest file"
     if "tags" in values and "tags" in given:
         values["tags"] = values["tags"] | given["tags"]
     values |= {name: value for name, value in given.items() if name != "tags" or "tags" not in values}
@@ -336,7 +356,7 @@ def _planned(
         # Rows of an application, or of nobody's machine, have a landing folder of their own.
         values["machine"], origins["machine"] = values["dataset"], "the dataset's name"
     if "machine" not in values:
-        raise BadInputError(f"{group.path} says nowhere which machine it is from: say it with --machine")
+        raise BadInputError(f"{group.path} does not name its machine: name it with --machine")
     if len(values.get("args", "")) > MAX_ARGS and "args" not in given:
         raise BadInputError(
             f"{group.path}: its command line has {len(values['args'])} characters, more than {MAX_ARGS}: give --args"
@@ -350,7 +370,7 @@ def _planned(
         files=group.names(sources),
         facts=facts,
         origins=origins,
-        run=_run_of(profiles),
+        run=_run_of(profiles) | _software(reading, profiles, facts.tags),
         warnings=(*doubts, *without_threads(group.path, reading, facts.threads)),
     )
 
@@ -361,17 +381,39 @@ def without_threads(path: Path, reading: Reading, threads: int | None) -> Iterat
     missing = sum(timing.threads is None for timing in openmp)
     if missing and threads is None:
         yield (
-            f"{path}: {missing} timings of OpenMP do not say their threads, and cannot describe a machine: write "
+            f"{path}: {missing} OpenMP timings lack a thread count, so they cannot describe a machine: write "
             "OMP_NUM_THREADS=<threads> into a cmd.txt beside the reports, or give --threads"
         )
 
 
-def _run_of(profiles: Sequence[Profile]) -> dict[str, Any]:
+def _run_of(profiles: Sequence[Profile]) -> dict[str, tuple[Any, str]]:
     if len(profiles) != 1:
         return {}
     (profile,) = profiles
-    told = {"ranks": profile.ranks, "threads": profile.threads_per_rank, "nodes": profile.hosts}
-    return {key: value for key, value in (told | {"wall_seconds": profile.wall_seconds}).items() if value is not None}
+    values = {
+        "ranks": profile.ranks,
+        "threads": profile.threads_per_rank,
+        "nodes": profile.hosts,
+        "wall_seconds": profile.wall_seconds,
+    }
+    names = {"ranks": RANKS, "threads": THREADS, "nodes": (HOSTS,), "wall_seconds": ELAPSED}
+    return {
+        key: (value, next((name for name in names[key] if name in profile.labels), "the files"))
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def _software(reading: Reading, profiles: Sequence[Profile], tags: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    """Environments that runs will be of, by what files and tags say."""
+    said = tags.get(ENVIRONMENT_TAG)
+    lines = {said or timing.environment or environment_of(tags) for timing in reading.timings}
+    lines |= {environment_of({**reading.metadata, **profile.labels, **tags}) for profile in profiles}
+    known = sorted(line for line in lines if line)
+    if not known:
+        return {}
+    text = known[0] if len(known) == 1 else f"{len(known)} different: {' | '.join(known)}"
+    return {ENVIRONMENT_TAG: (text, "given" if said else "compiler, flags, libraries in the files")}
 
 
 def _common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:

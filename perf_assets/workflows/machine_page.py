@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.addresses import noted_addresses
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.paths import mlflow_tracking_uri
+from perf_assets.core.paths import has_registry, mlflow_tracking_uri
 from perf_assets.core.tables.landing import SPECS
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.verdicts import VERDICTS
@@ -21,10 +22,12 @@ from perf_assets.storage.results import rows_of, stored
 from perf_assets.workflows.adapt import reference_machine
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.kept_aside import scored
+from perf_assets.workflows.readiness import Readiness
 
 if TYPE_CHECKING:
     from perf_assets.models.transfer.alignment_table import CounterAlignment
 
+_ASSET = "model_target__adapted"
 _BUDGET = 10
 """Next runs that the page shows."""
 PREDICTED = ["seen_as", "configuration", "measured_seconds", "predicted_seconds"]
@@ -41,35 +44,66 @@ class _ShownModel:
     planned: Callable[[Fleet], pd.DataFrame]
     """Next runs on the machine."""
     held_out: pd.DataFrame
-    """Runs beside what a fit that did not see them said: columns `PREDICTED`."""
+    """Measured times beside predictions of a fit that did not see them: columns `PREDICTED`."""
+    severity: float | None
 
 
-def write_machine_page(fleet: Fleet, machine: str) -> tuple[Path, Path]:
-    """Write the page of a machine that has a target model, and its proposal for the catalogue; their paths."""
+def write_machine_page(fleet: Fleet, machine: str) -> tuple[Path, Path | None]:
+    """Write the page of a machine, and its proposal for the catalogue; their paths.
+
+    A machine without a target model has a checklist of what it needs for one, and no proposal.
+    """
     from perf_assets.reports.machine.page import machine_page
 
+    checklist = write_checklist(fleet, machine)
+    if checklist is not None:
+        return checklist, None
     facts = machine_facts(fleet, machine)
     page = store_page(fleet.lake, machine_page_name(machine), machine_page(facts))
-    return page, store_page(fleet.lake, f"catalogue-{machine}.yaml", facts.catalogue_proposal)
+    name = f"catalogue-{machine}.yaml"
+    if facts.catalogue_proposal:
+        return page, store_page(fleet.lake, name, facts.catalogue_proposal)
+    (fleet.lake.reports / name).unlink(missing_ok=True)
+    return page, None
+
+
+def write_checklist(fleet: Fleet, machine: str) -> Path | None:
+    """Write what a machine without a model needs for one as its page; None where it has a model."""
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import versions
+    from perf_assets.reports.site import Part, results_page
+
+    if has_registry() and versions(registered_name(machine)):
+        return None
+    ready = Readiness.of(fleet, machine)
+    rows = [(item.name, "done" if item.is_done else "missing", item.says, item.advice) for item in ready.items]
+    table = pd.DataFrame(rows, columns=["step", "state", "what is there", "what to do"])
+    part = Part("On the way to a model", f"Next: {ready.next_step}.", (), {f"Checklist of {machine}": table})
+    origin = "SIMULATED" if fleet.lake.warehouse.is_file() and fleet.is_simulated(machine) else "measured"
+    lead = f"{machine} has no target model yet. This page becomes that of its model once there is one."
+    return store_page(fleet.lake, machine_page_name(machine), results_page(f"Machine {machine}", origin, lead, [part]))
 
 
 def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
     """All that the page of a machine with a target model shows; what is not there has its reason."""
-    from perf_assets.registry.target import is_unpaired, shown_version
+    from perf_assets.registry.target import is_unpaired, registered_name, shown_version
     from perf_assets.registry.versions import CHAMPION
 
+    addresses = noted_addresses()
     alias, number = shown_version(machine)
     missing: dict[str, str] = {}
     model = _unpaired(machine, number) if is_unpaired(machine, number) else _paired(machine, number)
     nothing = pd.DataFrame()
-    amms = _or_why(missing, ("amms",), lambda: _amms(fleet))
-    curve = _or_why(missing, ("curve",), lambda: _curve(fleet, machine))
-    plan = _or_why(missing, ("next_runs",), lambda: model.planned(fleet))
-    aligned = _or_why(missing, ("alignment", "severity"), lambda: _aligned(fleet, machine, model.reference))
+    amms = _part_or_reason(missing, ("amms",), lambda: _amms(fleet))
+    curve = _part_or_reason(missing, ("curve",), lambda: _curve(fleet, machine))
+    plan = _part_or_reason(missing, ("next_runs",), lambda: model.planned(fleet))
+    aligned = _part_or_reason(missing, ("alignment",), lambda: _aligned(fleet, machine, model.reference))
     verdicts, aside = rows_of(fleet.lake, VERDICTS, machine), _kept_aside(fleet, machine)
     predicted = model.held_out if aside.empty else aside
     if predicted.empty:
         missing["predicted"] = f"no run of {machine} was held out yet: five runs of applications are enough"
+    if model.severity is None:
+        missing["severity"] = f"{machine} has too few runs to tell"
     if model.candidates.empty:
         missing["candidates"] = f"{machine} has too few runs to choose on"
     return MachineFacts(
@@ -79,7 +113,7 @@ def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
         amms=nothing if amms is None else amms,
         candidates=model.candidates,
         curve=nothing if curve is None else curve,
-        severity=aligned.severity if aligned else None,
+        severity=model.severity,
         alignment=aligned.rows if aligned else nothing,
         alignment_weights=aligned.weights if aligned else nothing,
         alignment_source=model.reference,
@@ -88,6 +122,10 @@ def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
         verdicts=nothing if verdicts is None else verdicts,
         missing=missing,
         alias=alias,
+        links={
+            "Partition in Dagster": addresses.partition(_ASSET, machine),
+            f"Version {number} in MLflow": addresses.version(registered_name(machine), number),
+        },
         tracking_uri=without_passwords(mlflow_tracking_uri()),
         sheet=_sheet(fleet, machine),
         predicted=predicted,
@@ -132,7 +170,8 @@ def _paired(machine: str, number: int) -> _ShownModel:
         for run, log_seconds in view.held_out.items()
     ]
     predicted = pd.DataFrame(held_out, columns=PREDICTED)
-    return _ShownModel(reference_machine(adapted), candidate_table(adapted), planned, predicted)
+    hardest = max((view.severity for view in adapted.views.values() if view.severity is not None), default=None)
+    return _ShownModel(reference_machine(adapted), candidate_table(adapted), planned, predicted, hardest)
 
 
 def _unpaired(machine: str, number: int) -> _ShownModel:
@@ -148,10 +187,16 @@ def _unpaired(machine: str, number: int) -> _ShownModel:
         )
 
     candidates = candidate_table(adapted).drop(columns="weight", errors="ignore")
-    return _ShownModel(adapted.sources[0], candidates, planned, pd.DataFrame(columns=PREDICTED))
+    measured = np.exp if adapted.is_log else np.asarray
+    held_out = [
+        (machine, name, float(measured(adapted.rows[name])), float(measured(predicted)))
+        for name, predicted in adapted.held_out.items()
+    ]
+    predicted = pd.DataFrame(held_out, columns=PREDICTED)
+    return _ShownModel(adapted.sources[0], candidates, planned, predicted, adapted.severity)
 
 
-def _or_why(missing: dict[str, str], names: tuple[str, ...], part: Callable[[], _Part]) -> _Part | None:
+def _part_or_reason(missing: dict[str, str], names: tuple[str, ...], part: Callable[[], _Part]) -> _Part | None:
     """A part of the page, or None with the reason in `missing`, under each of the part's names."""
     try:
         return part()

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,15 +17,16 @@ from perf_assets.core.machines import MachineSpec, check_machine_id
 from perf_assets.core.yaml_text import parse_yaml
 
 _TOOL_SECONDS = 20.0
-_SIMD = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("sve", 512), ("asimd", 128), ("sse2", 128))
-_ARCHSPEC = {"skylake_avx512": "skylake", "power9le": "power9"}
+_SIMD = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("asimd", 128), ("sse2", 128))
+_ARCHSPEC = {"skylake_avx512": "skylake", "power9le": "power9", "neoverse_v2": "neoverse-v2"}
 """Micro-architectures that the counter catalogue calls otherwise."""
 _ZEN = {23: "zen2", 26: "zen5"}
 _ZEN4_MODELS = (*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0))
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _TYPICAL = ("l1_bytes_per_cycle", "l2_bytes_per_cycle", "l3_bytes_per_cycle")
+_AMD = "0x1002"
 _TEST_BYTES = 2**26
-_TEST_SECONDS = 1.0
+_TEST_ROUNDS = 12
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Sheet:
 
     machine: str
     fields: dict[str, Any] = field(default_factory=dict)
-    """By path, as in `cpu.sockets`."""
+    """Values by path, as in `cpu.sockets`."""
     sources: list[str] = field(default_factory=list)
 
     def put(self, path: str, value: Any) -> None:
@@ -73,18 +74,30 @@ def _needed(*, with_gpu: bool) -> list[str]:
     return found
 
 
-def probe(machine: str, typical: Sequence[MachineSpec], *, root: Path = Path("/"), with_tests: bool = False) -> Sheet:
-    """Look at this node; figures that no node tells are those of a known machine of the same kind."""
+def probe(
+    machine: str,
+    typical: Sequence[MachineSpec],
+    *,
+    root: Path = Path("/"),
+    with_tests: bool = False,
+    benchpark: Path | None = None,
+) -> Sheet:
+    """Look at this node; figures that no node tells are those of a known machine of the same kind.
+
+    `benchpark` is a `hardware_description.yaml`: what it says wins over what the node says.
+    """
     try:
         check_machine_id(machine)
     except ValueError as error:
         raise BadInputError(str(error)) from None
     sheet = Sheet(machine)
-    _processor(sheet, root / "proc" / "cpuinfo")
-    _caches(sheet, root / "sys/devices/system/cpu/cpu0")
+    if benchpark is not None:
+        read_benchpark(sheet, benchpark)
+    _processor(sheet, root)
+    _caches(sheet, root / "sys/devices/system/cpu")
     _memory(sheet, root)
-    _nvidia(sheet)
-    _amd(sheet)
+    _nvidia(sheet, root)
+    _amd(sheet, root)
     if with_tests:
         _tests(sheet)
     _take_typical(sheet, typical)
@@ -92,7 +105,7 @@ def probe(machine: str, typical: Sequence[MachineSpec], *, root: Path = Path("/"
 
 
 def read_benchpark(sheet: Sheet, file: Path) -> None:
-    """Add what Benchpark's `hardware_description.yaml` says; it wins over what was found."""
+    """Add what Benchpark's `hardware_description.yaml` says; how many GPUs a node has it does not."""
     document = parse_yaml(str(file), file.read_text(errors="replace"))
     system = document.get("system_definition") if isinstance(document, dict) else None
     processor = system.get("processor") if isinstance(system, dict) else None
@@ -100,17 +113,20 @@ def read_benchpark(sheet: Sheet, file: Path) -> None:
         raise BadInputError(
             f"{file} is no hardware_description.yaml of Benchpark: it has no system_definition.processor"
         )
-    name = " ".join(str(processor[key]) for key in ("vendor", "name") if processor.get(key))
-    told = {
-        "name": system.get("name"),
-        "microarchitecture": str(processor["uArch"]).replace("_", "") if processor.get("uArch") else None,
-        "cpu.model": name or None,
-    }
-    sheet.fields |= {path: value for path, value in told.items() if value}
+    sheet.put("name", system.get("name") or None)
+    sheet.put("microarchitecture", _catalogue_name(str(processor["uArch"])) if processor.get("uArch") else None)
+    sheet.put("cpu.model", _vendor_and_name(processor))
+    accelerator = system.get("accelerator")
+    sheet.put("gpu.model", _vendor_and_name(accelerator) if isinstance(accelerator, dict) else None)
     sheet.sources.append(f"Benchpark: {file.name}")
 
 
-def _processor(sheet: Sheet, cpuinfo: Path) -> None:
+def _vendor_and_name(part: Mapping[str, Any]) -> str | None:
+    return " ".join(str(part[key]) for key in ("vendor", "name") if part.get(key)) or None
+
+
+def _processor(sheet: Sheet, root: Path) -> None:
+    cpuinfo = root / "proc" / "cpuinfo"
     if not cpuinfo.is_file():
         return
     blocks = [_pairs(block) for block in cpuinfo.read_text(errors="replace").split("\n\n") if block.strip()]
@@ -118,17 +134,31 @@ def _processor(sheet: Sheet, cpuinfo: Path) -> None:
         return
     first = blocks[0]
     sheet.sources.append("/proc/cpuinfo")
-    sheet.put("name", first.get("model name"))
-    sheet.put("microarchitecture", _microarchitecture(sheet, first))
-    sheet.put("cpu.model", first.get("model name"))
-    sockets = {block.get("physical id", "0") for block in blocks}
-    cores = {(block.get("physical id", "0"), block.get("core id", str(index))) for index, block in enumerate(blocks)}
+    # Processors other than x86 do not say their name there.
+    model = first.get("model name") or _pairs(_tool("lscpu")).get("Model name")
+    sheet.put("name", model)
+    if "microarchitecture" not in sheet.fields:
+        sheet.put("microarchitecture", _microarchitecture(sheet, first))
+    sheet.put("cpu.model", model)
+    cores = _cores(root / "sys/devices/system/cpu") or {
+        (block.get("physical id", "0"), block.get("core id", str(index))) for index, block in enumerate(blocks)
+    }
+    sockets = {socket for socket, _ in cores}
     sheet.put("cpu.sockets", len(sockets))
     sheet.put("cpu.cores_per_socket", max(len(cores) // len(sockets), 1))
     megahertz = _figure(first.get("cpu MHz"))
     sheet.put("cpu.clock_hertz", megahertz * 1e6 if megahertz else None)
     flags = set((first.get("flags") or first.get("Features") or "").split())
+    scalable = _figure(_text(root / "proc/sys/abi/sve_default_vector_length"))
+    sheet.put("cpu.simd_bits", int(8 * scalable) if scalable and "sve" in flags else None)
     sheet.put("cpu.simd_bits", next((bits for flag, bits in _SIMD if flag in flags), None))
+
+
+def _cores(processors: Path) -> set[tuple[str, str]]:
+    """Socket and number of each core, whatever its hardware threads."""
+    topologies = processors.glob("cpu[0-9]*/topology")
+    cores = {(_text(place / "physical_package_id"), _text(place / "core_id")) for place in topologies}
+    return {(socket, core) for socket, core in cores if socket and core}
 
 
 def _pairs(block: str) -> dict[str, str]:
@@ -137,7 +167,10 @@ def _pairs(block: str) -> dict[str, str]:
 
 
 def _microarchitecture(sheet: Sheet, processor: Mapping[str, str]) -> str | None:
-    """As the counter catalogue names it. archspec goes by flags, which virtual machines hide: AMD's family counts."""
+    """Micro-architecture as the counter catalogue names it.
+
+    archspec goes by flags, which virtual machines hide: AMD's family counts.
+    """
     family, model = _figure(processor.get("cpu family")), _figure(processor.get("model"))
     if processor.get("vendor_id") == "AuthenticAMD" and family is not None:
         zen = "zen4" if family == 25 and model in _ZEN4_MODELS else "zen3" if family == 25 else _ZEN.get(int(family))
@@ -149,16 +182,29 @@ def _microarchitecture(sheet: Sheet, processor: Mapping[str, str]) -> str | None
     except ImportError:
         return None
     sheet.sources.append("archspec")
-    name = str(archspec.cpu.host().name)
+    return _catalogue_name(str(archspec.cpu.host().name))
+
+
+def _catalogue_name(name: str) -> str:
+    """A micro-architecture of archspec, as the counter catalogue names it."""
     return _ARCHSPEC.get(name, name.replace("_", ""))
 
 
-def _caches(sheet: Sheet, cpu: Path) -> None:
-    for index in sorted((cpu / "cache").glob("index*")):
-        told = {name: _text(index / name) for name in ("level", "type", "size")}
-        size = _size(told["size"])
-        if told["type"] != "Instruction" and told["level"] in ("1", "2", "3") and size:
-            sheet.put(f"caches.l{told['level']}_bytes", size)
+def _caches(sheet: Sheet, processors: Path) -> None:
+    """Caches of one core, and those of the last level of a whole socket, of which there may be several."""
+    last: dict[str, int] = {}
+    for index in sorted(processors.glob("cpu[0-9]*/cache/index*")):
+        said = {name: _text(index / name) for name in ("level", "type", "size", "shared_cpu_list")}
+        size = _size(said["size"])
+        if said["type"] == "Instruction" or not size:
+            continue
+        if said["level"] == "3":
+            last[said["shared_cpu_list"]] = size
+        elif said["level"] in ("1", "2"):
+            sheet.put(f"caches.l{said['level']}_bytes", size)
+    if last:
+        sheet.put("caches.l3_bytes", sum(last.values()) // int(sheet.fields.get("cpu.sockets", 1)))
+    cpu = processors / "cpu0"
     if any(path.startswith("caches.") for path in sheet.fields):
         sheet.sources.append("sysfs: caches")
         sheet.put("caches.l3_bytes", 0)
@@ -176,20 +222,31 @@ def _memory(sheet: Sheet, root: Path) -> None:
         sheet.sources.append(f"/proc/meminfo, {nodes} NUMA nodes")
 
 
-def _nvidia(sheet: Sheet) -> None:
+def _nvidia(sheet: Sheet, root: Path) -> None:
     text = _tool("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
     rows = [row for row in csv.reader(io.StringIO(text)) if len(row) == 2]
     if rows:
         _put_gpus(sheet, rows[0][0].strip(), len(rows), (_figure(rows[0][1].strip()) or 0) * 2**20, "nvidia-smi")
+        return
+    devices = [_pairs(_text(file)) for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))]
+    if devices and devices[0].get("Model"):
+        _put_gpus(sheet, devices[0]["Model"], len(devices), 0, "/proc/driver/nvidia")
 
 
-def _amd(sheet: Sheet) -> None:
+def _amd(sheet: Sheet, root: Path) -> None:
     text = _tool("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--csv")
     rows = [row for row in csv.DictReader(io.StringIO(text)) if (row.get("device") or "").startswith("card")]
     if rows:
         memory = next((_figure(value) for key, value in rows[0].items() if key and "Total Memory" in key), None)
         name = rows[0].get("Card Series") or rows[0].get("Card series") or "AMD GPU"
         _put_gpus(sheet, name.strip(), len(rows), memory or 0, "rocm-smi")
+        return
+    devices = [card for card in sorted((root / "sys/class/drm").glob("card*/device")) if _text(card / "vendor") == _AMD]
+    # A graphics output of the board has little memory, and is no accelerator.
+    sizes = {card: _figure(_text(card / "mem_info_vram_total")) or 0.0 for card in devices}
+    large = [card for card, size in sizes.items() if size >= 2**33]
+    if large:
+        _put_gpus(sheet, _text(large[0] / "product_name") or "AMD GPU", len(large), sizes[large[0]], "sysfs: drm")
 
 
 def _put_gpus(sheet: Sheet, model: str, count: int, memory: float, tool: str) -> None:
@@ -212,50 +269,62 @@ def _tool(name: str, *arguments: str) -> str:
 
 
 def _tests(sheet: Sheet) -> None:
-    """Short tests in numpy: how many bytes a copy moves on all cores, and how many operations a product does."""
+    """Short tests in numpy, the best of some rounds: bytes that copies on all cores move, operations of products."""
     import numpy as np
 
     cores = int(sheet.fields.get("cpu.sockets", 1)) * int(sheet.fields.get("cpu.cores_per_socket", 1))
-    arrays = [(np.ones(_TEST_BYTES // 8), np.zeros(_TEST_BYTES // 8)) for _ in range(cores)]
-
-    def copies(pair: tuple[Any, Any]) -> float:
-        end, moved = time.perf_counter() + _TEST_SECONDS, 0.0
-        while time.perf_counter() < end:
-            np.copyto(pair[1], pair[0])
-            moved += 2.0 * _TEST_BYTES
-        return moved
-
+    arrays = [(np.ones(_TEST_BYTES // 8), np.ones(_TEST_BYTES // 8)) for _ in range(cores)]
+    matrices = [(np.ones((512, 512)), np.ones((512, 512))) for _ in range(cores)]
     with ThreadPoolExecutor(cores) as pool:
-        start = time.perf_counter()
-        moved = sum(pool.map(copies, arrays))
-        bandwidth = moved / (time.perf_counter() - start)
-    matrix = np.ones((1024, 1024))
-    start, products = time.perf_counter(), 0
-    while time.perf_counter() - start < _TEST_SECONDS:
-        matrix @ matrix
-        products += 1
-    flops = products * 2.0 * 1024**3 / (time.perf_counter() - start)
+        bandwidth = 2.0 * _TEST_BYTES * cores / _best_seconds(pool, lambda pair: np.copyto(pair[1], pair[0]), arrays)
+        flops = 2.0 * 512**3 * cores / _best_seconds(pool, lambda pair: pair[0] @ pair[1], matrices)
     sheet.put("memory.bandwidth_bytes_per_second", float(f"{bandwidth:.3g}"))
     sheet.sources.append(
         f"measured with numpy on {cores} cores: copies {bandwidth / 1e9:.3g} GB/s (sustained, not the peak of the data "
-        f"sheet), matrix product {flops / 1e9:.3g} GFLOP/s"
+        f"sheet), matrix products {flops / 1e9:.3g} GFLOP/s"
     )
 
 
-def _take_typical(sheet: Sheet, typical: Iterable[MachineSpec]) -> None:
-    """Figures of a known machine with the same processor cores, and with the same GPU."""
+def _best_seconds(pool: ThreadPoolExecutor, work: Callable[[Any], object], parts: Sequence[Any]) -> float:
+    """Least time of a round in which every core does its part; the first rounds warm up."""
+    seconds = []
+    for _ in range(_TEST_ROUNDS):
+        start = time.perf_counter()
+        list(pool.map(work, parts))
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _take_typical(sheet: Sheet, typical: Sequence[MachineSpec]) -> None:
+    """Figures of a known machine with the same processor cores or their ancestor, and with the same GPU."""
+    own = sheet.fields.get("microarchitecture")
+    kinds = [own, *_ancestors(str(own))] if own else []
+    alike = [spec for kind in kinds for spec in typical if spec.microarchitecture == kind]
+    for spec in alike[:1]:
+        sheet.put("cpu.fma_units", spec.cpu.fma_units)
+        for name in _TYPICAL:
+            sheet.put(f"caches.{name}", getattr(spec.caches, name))
+        sheet.put("memory.latency_seconds", spec.memory.latency_seconds)
+        how = "" if spec.microarchitecture == own else f", an ancestor of {own}: check them"
+        sheet.sources.append(f"what no node tells is as on {spec.machine}, with cores of {spec.microarchitecture}{how}")
+    words = re.findall(r"\b[A-Z]{1,3}\d{2,4}[A-Z]?\b", str(sheet.fields.get("gpu.model", "")))
     for spec in typical:
-        if spec.microarchitecture == sheet.fields.get("microarchitecture") and "cpu.fma_units" not in sheet.fields:
-            sheet.put("cpu.fma_units", spec.cpu.fma_units)
-            for name in _TYPICAL:
-                sheet.put(f"caches.{name}", getattr(spec.caches, name))
-            sheet.put("memory.latency_seconds", spec.memory.latency_seconds)
-            sheet.sources.append(f"as {spec.machine}, which has {spec.microarchitecture} cores too: what no node tells")
-        words = re.findall(r"\b[A-Z]{1,3}\d{2,4}[A-Z]?\b", str(sheet.fields.get("gpu.model", "")))
         if spec.gpu and "gpu.l2_bytes" not in sheet.fields and any(word in spec.gpu.model for word in words):
-            for name, value in spec.gpu.model_dump().items():
+            for name, value in spec.gpu.model_dump(exclude={"count"}).items():
                 sheet.put(f"gpu.{name}", value)
-            sheet.sources.append(f"as {spec.machine}, which has {spec.gpu.model} too: figures of the GPU")
+            sheet.sources.append(f"figures of the GPU are as on {spec.machine}, which has {spec.gpu.model}")
+
+
+def _ancestors(microarchitecture: str) -> list[str]:
+    """Micro-architectures that archspec derives one from, the nearest first."""
+    try:
+        from archspec.cpu import TARGETS
+    except ImportError:
+        return []
+    for name, target in TARGETS.items():
+        if _catalogue_name(name) == microarchitecture:
+            return [_catalogue_name(str(ancestor.name)) for ancestor in target.ancestors]
+    return []
 
 
 def _text(file: Path) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from perf_assets.core.tables.schedule import TURNAROUND
-from perf_assets.storage.checkpoints import Unfinished
+from perf_assets.storage.checkpoints import Checkpoints
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import has_rows, store, stored
 from perf_assets.workflows.fleet import Fleet
@@ -86,7 +86,7 @@ class Simulated:
 
     experiment: "Experiment"
     rows: "pd.DataFrame"
-    """Of `out_schedule__turnaround`."""
+    """Rows of `out_schedule__turnaround`."""
     champion: str
     """Name and version of the target model behind it."""
     charts: "tuple[Chart, ...]"
@@ -139,7 +139,7 @@ def _simulated(
     experiment = Experiment(trace, fleet_problems(fleet, [asked.machine]), Machine(asked.machine, nodes), asked.seed)
     skipped = ", ".join(f"{count} {reason}" for reason, count in trace.skipped.items()) or "nothing"
     say(f"{trace.name}: {len(trace)} jobs, load {trace.load(nodes):.2f} on {nodes} nodes; skipped: {skipped}")
-    kept = Unfinished(fleet.lake, TURNAROUND.name, experiment.digest)
+    kept = Checkpoints(fleet.lake, TURNAROUND.name, experiment.digest)
     rows = pd.DataFrame(experiment.rows(loads or LOADS, asked.repetitions, say, kept)).assign(
         trace=trace.name,
         trace_path=asked.trace,
@@ -185,6 +185,6 @@ def _written(fleet: Fleet, rows: "pd.DataFrame", charts: "tuple[Chart, ...]") ->
 
 def _origin(rows: "pd.DataFrame") -> str:
     return _ORIGIN.format(
-        trace="made up" if rows["is_trace_simulated"].iloc[0] else "measured",
+        trace="simulated" if rows["is_trace_simulated"].iloc[0] else "measured",
         fleet="simulated" if rows["is_simulated"].iloc[0] else "measured",
     )

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from perf_assets.scheduling.fleet_jobs import Problem
     from perf_assets.scheduling.traces.trace import Trace
 
-_SYNTHETIC_JOBS, _SYNTHETIC_NODES = 5000, 128
-
 
 def modelled_machines(fleet: Fleet) -> list[str]:
     """Machines that have a target model."""
@@ -74,14 +72,11 @@ def most_scaling_machine(fleet: Fleet) -> str:
 
 
 def given_trace(path: str | None, nodes: int | None, seed: int) -> "tuple[Trace, int]":
-    """The trace of a file, or a made-up one, and the nodes of the machine it is for."""
-    from perf_assets.scheduling.traces.swf import read_swf
-    from perf_assets.scheduling.traces.trace import synthetic_trace
+    """The trace of a file, or one drawn from the simulated log that ships, and the nodes of the machine it is for."""
+    from perf_assets.scheduling.traces.draw import drawn, simulated_trace
+    from perf_assets.scheduling.traces.read import read_trace
 
-    if path is None:
-        size = nodes or _SYNTHETIC_NODES
-        return synthetic_trace(_SYNTHETIC_JOBS, size, seed), size
-    trace = read_swf(Path(path))
+    trace = drawn(simulated_trace(), seed) if path is None else read_trace(Path(path))
     size = nodes or trace.most_nodes or int(trace.nodes.max())
     return trace.that_fits(size), size
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import stored_or_none
+from perf_assets.storage.results import stored_or_empty
 from perf_assets.workflows.kept_aside import OURS, UNCHANGED, scored
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ _RUN = ["machine", "target", "configuration", "measured_seconds", "predicted_sec
 
 
 def story_of(lake: Lake) -> "Story | None":
-    """From runs that are kept aside where there are some, else from the learning curves of all machines."""
+    """Story from runs that are kept aside where there are some, else from the learning curves of all machines."""
     from perf_assets.reports.fleet.facts import Story
 
     rows = scored(lake)
     if len(rows):
         last = rows[rows["shots"] == rows.groupby("machine")["shots"].transform("max")]
         return Story(kept_aside_curve(rows), last[_RUN].reset_index(drop=True), are_kept_aside=True, is_simulated=True)
-    scores = stored_or_none(lake, TRANSFER_SCORES)
+    scores = stored_or_empty(lake, TRANSFER_SCORES)
     if scores.empty:
         return None
     is_simulated = bool(scores["is_simulated"].any())
@@ -68,7 +68,7 @@ def kept_aside_curve(rows: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def learning_curve(scores: "pd.DataFrame") -> "pd.DataFrame":
-    """The same columns from `eval_transfer__scores`: medians over draws, means over ways to see a machine."""
+    """Columns of the story from `eval_transfer__scores`: medians over draws, means over ways to see a machine."""
     import numpy as np
     import pandas as pd
 

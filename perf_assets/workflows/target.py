@@ -1,6 +1,7 @@
 """The life of a machine's target model: made from a source model or from other machines' counters, judged, scored."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from perf_assets.workflows.adapt import (
     target_tags,
 )
 from perf_assets.workflows.fleet import Fleet
+from perf_assets.workflows.readiness import Readiness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,9 +53,8 @@ class MadeTarget:
 
     version: int
     digest: str
-    """Of what it was made of."""
+    """Digest of what the model was made of."""
     is_kept: bool
-    tags: Mapping[str, str]
     shots: Mapping[str, int]
     """Runs of the machine that it was fitted to, by how programs see the machine."""
     candidates: "pd.DataFrame"
@@ -66,26 +67,31 @@ def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest)
     """What a machine's target model is made of.
 
     A source model and the machine's description, where its runs pair with those of another machine or it has none.
-    Otherwise the counters of its runs beside those of the other machines; without RAJAPerf runs there is no
-    description, and so no prior. `code` is the version of the code that makes models. Refuses, with the reason, where
-    neither can be done.
+    Without enough RAJAPerf runs there is no description: then the runs that it shares with others, without a prior.
+    Where none is shared, the counters of its runs beside those of the other machines. `code` is the version of the
+    code that makes models. Refuses, with the reason, where none of it can be done.
     """
     from perf_assets.models.target.model import TargetSettings
     from perf_assets.workflows.unpaired import unpaired_inputs
 
     runs = fleet.runs(machine)
     paired, why = None, f"none of its {len(runs)} configurations ran on another machine"
+    settings = TargetSettings(most_shots=request.most_shots)
+    asked = (fleet.lake, machine, runs, request.seed, code, request.source_version, settings)
     try:
-        settings = TargetSettings(most_shots=request.most_shots)
-        paired = adaptation_inputs(fleet.lake, machine, runs, request.seed, code, request.source_version, settings)
+        paired = adaptation_inputs(*asked)
         if paired.pairs_count or runs.empty:
             return paired
     except (RegistryError, UnreadableFileError):
         raise
     except BadInputError as error:
-        if runs.empty or fleet.has_rajaperf(machine):
-            raise
-        why = str(error)
+        if runs.empty:
+            raise BadInputError(Readiness.of(fleet, machine).missing or str(error)) from None
+        why = f"{machine} is not described ({Readiness.of(fleet, machine).kernels.says})"
+        with suppress(BadInputError):
+            shared = adaptation_inputs(*asked, is_described=False)
+            if shared.pairs_count:
+                return shared
     try:
         return unpaired_inputs(fleet, machine, why, request.seed, code)
     except BadInputError as error:
@@ -107,7 +113,7 @@ def make_target(
             import pandas as pd
 
             progress(f"{registered_name(machine)} version {kept} was made of the same data and is kept")
-            return MadeTarget(kept, inputs.digest, True, {}, {}, pd.DataFrame(), None)
+            return MadeTarget(kept, inputs.digest, True, {}, pd.DataFrame(), None)
         if isinstance(inputs, AdaptationInputs):
             return _register_paired(fleet, inputs, run_tags, progress)
         return _register_unpaired(fleet, inputs, run_tags, progress)
@@ -126,7 +132,6 @@ def _register_paired(
         version=register_target(adapted, formulas, tags, files).version,
         digest=inputs.digest,
         is_kept=False,
-        tags=tags,
         shots={name: view.shots for name, view in adapted.views.items()},
         candidates=candidate_table(adapted),
         picture=files.get(_PICTURE),
@@ -148,7 +153,6 @@ def _register_unpaired(
         version=register_transfer(adapted, tags, files, name=name).version,
         digest=inputs.digest,
         is_kept=False,
-        tags=tags,
         shots={inputs.machine: adapted.shots},
         candidates=candidate_table(adapted),
         picture=files.get(_PICTURE),

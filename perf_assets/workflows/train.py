@@ -36,13 +36,13 @@ class RegisteredSource:
     embedded: "Embedded"
     """The embedding of runs that is stored with the model."""
     versions: dict[bool, "Version"]
-    """By whether it has AMMs."""
+    """Versions by whether they have AMMs."""
     encoder_number: int
     """Version of `perf-amm`."""
     encoder_version: str
     settings: "SourceSettings"
     log_errors: dict[str, tuple[float, float]]
-    """By what was held out: of the blend, and of the best plain answer."""
+    """Log errors by what was held out: of the blend, and of the best plain answer."""
 
     @property
     def data_version(self) -> str:
@@ -72,7 +72,6 @@ def train_and_register(
     from perf_assets.registry.amm import load_encoder
     from perf_assets.registry.lineage import ENCODER
     from perf_assets.registry.source import register_source
-    from perf_assets.registry.versions import promote
     from perf_assets.reports.xamm.source_card import source_card
 
     number, encoder = load_encoder()
@@ -107,10 +106,17 @@ def train_and_register(
         settings=settings,
         log_errors={str(unseen): errors for unseen, errors in not_worse(trained.scores).items()},
     )
-    if made.is_not_worse:
-        for version in versions.values():
-            promote(version.name, version.version)
+    move_aliases(made)
     return made
+
+
+def move_aliases(made: RegisteredSource) -> None:
+    """Let trained models be what people get, unless plain answers are better."""
+    from perf_assets.registry.versions import promote
+
+    if made.is_not_worse:
+        for version in made.versions.values():
+            promote(version.name, version.version)
 
 
 def store_explanations(fleet: Fleet, made: RegisteredSource) -> dict[Table, "pd.DataFrame"]:

@@ -13,7 +13,7 @@ from perf_assets.core.datasets import FILE_NAME, DatasetSettings, load_dataset_s
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.datasets import DATASET_VERDICTS
-from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.features.tables.unpaired import TransferTable, kind_notes, transfer_table
 from perf_assets.infra.leases import leased
 from perf_assets.models.transfer.adapted import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
@@ -106,7 +106,7 @@ class TransferInputs:
 
     def notes(self) -> list[str]:
         """What a person should know about how the tables were read."""
-        read = [note for table in (self.table.table, *self.source_tables) for note in table.notes]
+        read = _reading_notes(self.table.table, self.source_tables)
         used = {table.name for table in self.source_tables}
         left = [source.name for source in self.sources if source.name not in used]
         unused = [f"nothing can be learned from {listed(left)}: left out"] if left else []
@@ -115,6 +115,12 @@ class TransferInputs:
     def _drop(self, source: str) -> tuple[str, ...]:
         own = self.source_settings.get(source)
         return tuple(dict.fromkeys([*self.settings.drop, *(own.drop if own else ())]))
+
+
+def _reading_notes(target: TransferTable, sources: Sequence[TransferTable]) -> list[str]:
+    """What became of columns and rows of a target and its sources."""
+    notes = [note for table in (target, *sources) for note in table.notes]
+    return notes + [note for source in sources for note in kind_notes(source, target)]
 
 
 def transfer_inputs(lake: Lake, name: str, seed: int = 0) -> TransferInputs:
@@ -200,7 +206,7 @@ class MadeTransfer:
     name: str
     version: int
     digest: str
-    """Of what it was made of."""
+    """Digest of what the model was made of."""
     is_kept: bool
     facts: Mapping[str, str | int | float]
     """What is told of a model that was fitted now."""
@@ -218,12 +224,10 @@ def make_transfer(
         adapted = adapt_dataset(inputs, say)
         tags = {**dataset_tags(inputs), **run_tags}
         version = register_transfer(adapted, tags, papers(adapted, tags)).version
-    facts = {
+    facts: dict[str, str | int | float] = {
         "rows_count": len(adapted.rows),
         "chosen": adapted.chosen,
         "sources": " + ".join(adapted.sources),
-        "severity": adapted.severity or "not known",
-        **tags,
     }
     return MadeTransfer(registered_name(name), version, inputs.digest, is_kept=False, facts=facts)
 
@@ -253,7 +257,7 @@ def transfer_contest(name: str, rows: pd.DataFrame, facts: Mapping[str, object])
         compare=lambda new, champion: compare_transfer(new, champion, rows),
         drift=lambda champion, new: transfer_drift(champion, new, rows),
         facts=lambda new: {"shots": len(new.rows), "severity_ratio": new.severity, **facts},
-        of_ratio="is {:.1f} times what was predicted",
+        drift_text="is {:.1f} times what was predicted",
     )
 
 
@@ -275,10 +279,13 @@ def adapt_tables(
     catalogue: Catalogue | None = None,
     settings: TransferSettings | None = None,
     seed: int = 0,
+    say: Say = lambda line: None,
 ) -> AdaptedTransfer:
     """The model of a plain table from others, fitted to all of its rows."""
     theirs = [transfer_table(one.name, one.frame, one.target_column, drop=drop, is_log=is_log) for one in sources]
     ours = _named(target.name, target.frame, target.target_column, drop, is_log)
+    for note in _reading_notes(ours.table, theirs):
+        say(note)
     return adapt_transfer(ours, theirs, is_log=is_log, catalogue=catalogue, settings=settings, seed=seed)
 
 

@@ -1,4 +1,4 @@
-"""What is told of models of datasets: learning curves, pages, cards, ModelX's table."""
+"""Reports on models of datasets: learning curves, pages, cards, ModelX's table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, M
 from perf_assets.features.tables.unpaired import transfer_table
 from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
 from perf_assets.models.transfer.alignment_table import AlignmentTable, alignment_tables
-from perf_assets.models.transfer.evaluation import evaluate_transfer
+from perf_assets.models.transfer.evaluation import ZERO_SHOT, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, modelx_table
 from perf_assets.models.transfer.plan import plan_rows
@@ -51,7 +51,9 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
     most = len(task.target) // 2
     rows = []
     for count in (count for count in _COUNTS if LEAST_SHOTS <= count <= most):
-        found = evaluate_transfer(task, count, seeds, is_log=inputs.settings.log_target, is_full=False, progress=say)
+        found = evaluate_transfer(
+            task, count, seeds, is_log=inputs.settings.log_target, methods=ZERO_SHOT, progress=say
+        )
         rows += [
             {"shots": count, "seed": seed, "method": method, "mape_ratio": mape, "log_rmse": float(np.sqrt(mse))}
             for method, scores in found.scores.items()
@@ -114,7 +116,7 @@ class MadeModelxTable:
     """ModelX's table on the datasets of a lake, stored, and its page."""
 
     rows: pd.DataFrame
-    """Of `eval_modelx__table`."""
+    """Rows of `eval_modelx__table`."""
     notes: tuple[str, ...]
     page: Path
 
@@ -147,7 +149,7 @@ def lake_modelx(
         stored, own = stored_dataset(lake, name), settings.get(name, DatasetSettings())
         try:
             if not own.log_target:
-                raise BadInputError(f"{name} predicts no logarithm, and errors here are of logarithms")
+                raise BadInputError(f"{name} has log_target: false, and this table compares errors of logarithms")
             table = transfer_table(name, stored.frame, stored.target_column, drop=own.drop)
         except BadInputError as error:
             notes.append(f"left out: {error}")

@@ -15,7 +15,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
-from perf_assets.models.transfer.evaluation import evaluate_transfer
+from perf_assets.models.transfer.evaluation import ZERO_SHOT, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.task import TransferTask
 from perf_assets.registry.target import INPUTS
@@ -69,7 +69,7 @@ class UnpairedInputs:
         most = len(task.target) // 2
         rows = []
         for count in (count for count in counts if LEAST_SHOTS <= count <= most):
-            found = evaluate_transfer(task, count, seeds, is_full=False, progress=say)
+            found = evaluate_transfer(task, count, seeds, methods=ZERO_SHOT, progress=say)
             rows += [
                 {
                     "shots": count,

@@ -121,7 +121,8 @@ def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, st
 
     if ALIAS not in versions(NAME):
         return Made(
-            None, "there is no champion to follow with yet: the weekly training or 'perf-assets vectors' makes it"
+            None,
+            "there is no champion yet that a machine could join: the weekly training or 'perf-assets vectors' makes it",
         )
     try:
         samples = read_samples()
@@ -165,7 +166,7 @@ def judge(fleet: Fleet) -> pd.DataFrame:
 def _judged(lake: Lake, is_simulated: bool) -> pd.DataFrame:
     from perf_assets.models.vectors.promotion import THRESHOLD, compare
     from perf_assets.registry.vector import NAME, load_vector
-    from perf_assets.registry.versions import CHAMPION, newest_version, promote, replaced_by, versions
+    from perf_assets.registry.versions import CHAMPION, newest_version, predecessor_of, promote, versions
 
     number = newest_version(NAME)
     before = stored(lake, VECTOR_VERDICTS, "perf-assets vectors") if has_rows(lake, VECTOR_VERDICTS) else None
@@ -174,7 +175,7 @@ def _judged(lake: Lake, is_simulated: bool) -> pd.DataFrame:
     new, champion_version = load_vector(number), versions(NAME).get(CHAMPION)
     if champion_version == number:
         # Promoted by a run that was killed before it could tell.
-        champion_version = replaced_by(NAME, number)
+        champion_version = predecessor_of(NAME, number)
     old, doubt = _loaded(champion_version)
     comparison = compare(new, old)
     if comparison.is_promoted:
@@ -220,7 +221,7 @@ class ScoredVectors:
 
     rows: pd.DataFrame
     means: pd.DataFrame
-    """Of all applications together, over seeds."""
+    """Means of all applications together, over seeds."""
     page: Path
 
 

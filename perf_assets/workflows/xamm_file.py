@@ -35,7 +35,7 @@ class Files:
 
     table: Callable[[Path], pd.DataFrame]
     benchmarks: Callable[[str, Path], BenchmarkTable]
-    """From the name of the field, for messages, and its path."""
+    """Reading by the name of the field, for messages, and its path."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _applications(config: XammConfig, files: Files, features: tuple[str, ...] | 
 
 def _read(field: str, path: Path, files: Files) -> pd.DataFrame:
     if not path.is_file():
-        raise BadInputError(f"{field}: {path} is no file")
+        raise BadInputError(f"{field}: {path} is not a file")
     return files.table(path)
 
 
@@ -209,7 +209,7 @@ def _pair_amms(
     def side(field: str, column: str, given: AmmReference) -> AmmSide:
         if given.is_stored:
             if not given.file.is_file():
-                raise BadInputError(f"{field}: {given.file} is no file: make it with 'func: amm'")
+                raise BadInputError(f"{field}: {given.file} is not a file: make it with 'func: amm'")
             stored = read_amms(given.file)
             return AmmSide(field, column, given.file.name, stored.encoder_version, stored.vectors, given.machine)
         benchmark = files.benchmarks(field, given.file)

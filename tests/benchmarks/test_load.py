@@ -77,6 +77,7 @@ def test_the_last_line_is_the_growth_between_the_two_largest_scales(
     assert sum("a million profiles of 100 machines" in line for line in lines) == len(load.FORMATS)
 
 
+@pytest.mark.slow
 def test_all_bundles_of_a_kind_land(tmp_path: Path) -> None:
     environment = os.environ | {"PERF_ASSETS_LAKE": str(tmp_path / "lake")}
     command = [sys.executable, str(_FOLDER / "load.py"), "--machines", "epyc-vm", "--scales", "0.05"]

@@ -13,6 +13,7 @@ from tests.installation import Installation
 POOL = "warehouse"
 
 
+@pytest.mark.slow
 def test_runs_that_have_ended_are_not_stuck_and_others_are() -> None:
     with dg.instance_for_test() as instance:
         create_run_for_test(instance, "done", status=dg.DagsterRunStatus.SUCCESS)
@@ -25,6 +26,7 @@ def test_runs_that_have_ended_are_not_stuck_and_others_are() -> None:
             instance.delete_run(run.run_id)
 
 
+@pytest.mark.slow
 def test_a_slot_of_an_ended_run_is_a_zombie() -> None:
     with dg.instance_for_test() as instance:
         storage = instance.event_log_storage

@@ -17,6 +17,8 @@ from perf_assets.core.measurements import KernelTiming
 from perf_assets.features.tables.xamm_benchmarks import benchmark_table, suite_tables
 from perf_assets.infra.files import replacing_folder
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "xamm"
 TABLES = ("machines.csv", "app-train.csv", "app-test.csv")
 
@@ -100,7 +102,6 @@ def test_test_scores_the_model_beside_its_baselines(example: tuple[Path, dict[st
     assert printed["notes"] == []
 
 
-@pytest.mark.slow
 def test_without_model_and_amms_it_trains_first_and_says_so(folder: Path) -> None:
     config = write(folder, func="test", app_train_data_path="app-train.csv", app_test_data_path="app-train.csv")
     before = contents(folder)
@@ -173,7 +174,6 @@ def test_options_are_chosen_by_cross_validation_where_they_say_auto(folder: Path
     assert l2["encoder_version"] != printed["encoder_version"] or best["amm_option"] == "l2"
 
 
-@pytest.mark.slow
 def test_outputs_have_default_places_and_tables_may_lie_in_a_folder(folder: Path) -> None:
     (folder / "amm.json").unlink()
     shutil.rmtree(folder / "source_model")

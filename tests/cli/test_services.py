@@ -7,10 +7,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perf_assets.cli.support.services import SERVES, Service, end_left_behind, stop
+from perf_assets.cli.commands.up import _addresses
+from perf_assets.cli.support.services import SERVES, Service, end_left_behind, free_port, stop
+from perf_assets.core.errors import BadInputError
 
 _SLEEP = ["sleep", "1000"]
 _PARENT = "import subprocess, sys, time; subprocess.Popen(['sleep', '1000']); time.sleep(1000)"
+
+
+def test_a_port_that_is_given_twice_is_refused_before_anything_starts() -> None:
+    port = free_port(0, "")
+    with pytest.raises(BadInputError, match=f"port {port} is both --port and --pages-port"):
+        _addresses(port, 0, port)
 
 
 @pytest.mark.parametrize("outlived", [True, False])

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from tests.scheduling.traces import line, write
+from tests.scheduling.traces import SACCT, line, sacct_line, write
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
@@ -67,6 +67,7 @@ def test_the_table_is_for_people(trace: Path) -> None:
     assert "sjf/bound" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -93,6 +94,73 @@ def test_events_are_written(trace: Path, tmp_path: Path) -> None:
     assert lines[0] == "time_s,event,job,machine,nodes,free_nodes"
     assert lines[1:3] == ["0.0,submit,0,,0,8", "0.0,start,0,nodes,1,7"]
     assert len(lines) == 1 + 3 * 30
+
+
+def test_a_log_of_slurm_is_known_and_drawn_from(tmp_path: Path) -> None:
+    jobs = [sacct_line(n, 1 + n % 7, 1 + n % 9, 1 + n % 8) for n in range(40)]
+    log = tmp_path / "sacct.txt"
+    log.write_text("\n".join([SACCT, *jobs]) + "\n")
+    wanted = ["--nodes", "8", "--zone", "America/Denver", "--window", "2019-01-02..2019-01-05", "--draw", "3"]
+    done = run(log, *wanted, "--estimates", "user", "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["jobs"] == sum(1 <= n % 7 <= 4 for n in range(40))
+    assert document["trace"] == "sacct.txt 2019-01-02..2019-01-05, drawn with seed 3"
+    assert {"window_mean", "drawn_mean", "distance", "expected"} == set(document["drawn"]["run, working hours"])
+    assert "drawn jobs compare" in done.stderr
+
+
+@pytest.fixture
+def moldable_jobs(tmp_path: Path) -> Path:
+    """Runs of two applications that gain nothing from more nodes, with right predictions."""
+    rows = [f"{app},{nodes},{60 + nodes % 3},{60 + nodes % 3}" for app in ("wave", "heat") for nodes in (1, 2, 4, 8)]
+    table = tmp_path / "jobs.csv"
+    table.write_text("app,nodes,runtime_seconds,net_predicted_seconds\n" + "\n".join(rows) + "\n")
+    return table
+
+
+def test_jobs_of_a_table_run_on_fewer_nodes(trace: Path, moldable_jobs: Path) -> None:
+    wanted = ["--jobs", moldable_jobs, "--nodes", "8", "--repetitions", "2"]
+    done = run(trace, *wanted, "--load", "1.0", "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    stock, *_, ours = document["policies"]
+    names = ["stock", "fewest nodes, no prediction", "net, 10%", "net, chosen tolerance"]
+    assert [row["policy"] for row in document["policies"]] == names
+    assert ours["turnaround_ratio_min"] <= ours["turnaround_ratio"] < 1 == stock["turnaround_ratio"]
+    assert ours["nodes_per_job"] < stock["nodes_per_job"]
+    assert len(document["rows"]) == 8
+    people = run(trace, *wanted)
+    assert people.exit_code == 0, people.output
+    assert people.stdout.count("stock") >= 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--jobs", "{table}"], "needs --nodes"),
+        (["--jobs", "{table}", "--nodes", "8", "--moldable"], "goes with"),
+        (["--jobs", "{trace}", "--nodes", "8"], "no column"),
+        (["--jobs", "{table}", "--nodes", "8", "--shots", "x"], "--shots 'x'"),
+        (["--shots", "5%"], "goes with --jobs"),
+        (["--window", "nowhere"], "window"),
+        (["--zone", "Mars"], "no time zone"),
+    ],
+)
+def test_bad_options_of_jobs_and_logs_are_said(
+    trace: Path, moldable_jobs: Path, arguments: list[str], message: str
+) -> None:
+    done = run(trace, *(one.format(table=moldable_jobs, trace=trace) for one in arguments))
+    assert isinstance(done.exception, BadInputError), done.output
+    assert message in str(done.exception)
+
+
+def test_a_log_without_limits_cannot_give_any(tmp_path: Path, moldable_jobs: Path) -> None:
+    file = write(tmp_path / "no.swf", *(line(n, n, 5, 1) for n in range(5)))
+    with pytest.raises(BadInputError, match="limits cannot be drawn"):
+        CliRunner().invoke(
+            cli, ["simulate", str(file), "--jobs", str(moldable_jobs), "--nodes", "8"], catch_exceptions=False
+        )
 
 
 def test_no_job_fits(tmp_path: Path) -> None:

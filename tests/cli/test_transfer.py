@@ -55,6 +55,7 @@ def test_json_has_all_methods_or_reasons(files: tuple[Path, Path]) -> None:
     assert "seed 0" in done.stderr
 
 
+@pytest.mark.slow
 def test_severity_has_floor_and_ceiling(files: tuple[Path, Path]) -> None:
     done = run("severity", files, "--json")
     assert done.exit_code == 0, done.output
@@ -66,6 +67,7 @@ def test_severity_has_floor_and_ceiling(files: tuple[Path, Path]) -> None:
     assert "rescaled" in run("severity", files).stdout
 
 
+@pytest.mark.slow
 def test_a_table_is_no_hard_transfer_to_its_own_kind(files: tuple[Path, Path], tmp_path: Path) -> None:
     machine("again", rows=120, seed=5).rename(columns={"seconds": "duration"}).to_csv(tmp_path / "again.csv")
     document = json.loads(run("severity", (files[0], tmp_path / "again.csv"), "--json").stdout)
@@ -98,7 +100,7 @@ def test_pairs_need_no_shots(tmp_path: Path) -> None:
         (("--shots", "10", "--target-column", "nope"), "no column 'nope'"),
         (("--shots", "10", "--benchmark-app", "a"), "go with --pair-key"),
         (("--shots", "10", "--pair-key", "c0"), "needs --app-column"),
-        (("--shots", "10", "--source", "/nowhere.csv"), "is no file"),
+        (("--shots", "10", "--source", "/nowhere.csv"), "is not a file"),
     ],
 )
 def test_wrong_input_is_one_clear_line(files: tuple[Path, Path], more: tuple[str, ...], message: str) -> None:
@@ -115,15 +117,14 @@ def test_levels_are_numbers(tmp_path: Path) -> None:
     assert read_table(tmp_path / "t.csv")["use"].tolist() == [3.0, 8.0]
 
 
-def test_a_model_of_two_tables_is_registered_and_asked(
-    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+def test_a_model_of_two_tables_is_registered_and_asked(files: tuple[Path, Path]) -> None:
     done = run("transfer", files, "--register", "mine", "--json")
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
     assert (made["name"], made["version"], made["rows"]) == ("mine", 1, 120)
+    assert "new: 1 columns hold ids, free text or nothing and are ignored: note" in done.stderr
     asked = CliRunner().invoke(cli, ["predict", "--model", "mine", str(files[1]), "--json"])
     assert asked.exit_code == 0, asked.output
     assert len(json.loads(asked.stdout)["answers"]) == 120

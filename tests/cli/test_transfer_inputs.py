@@ -36,8 +36,9 @@ def transfer(folder: Path, source: pd.DataFrame, target: pd.DataFrame, shots: st
         (lambda frame: frame.assign(seconds=3.0), "all rows have the same value of seconds"),
         (lambda frame: frame.assign(seconds=-1.0 * frame["seconds"]), "no row has a positive value of seconds"),
         (lambda frame: frame.assign(size=np.nan, solver=np.nan), "no column beside seconds"),
+        (lambda frame: frame.assign(seconds=np.nan), "no column 'seconds', or nothing in it"),
     ],
-    ids=["ids only", "one value", "no positive target", "missing everywhere"],
+    ids=["ids only", "one value", "no positive target", "missing everywhere", "target missing"],
 )
 @pytest.mark.parametrize("which", ["source", "target"])
 def test_what_cannot_be_learned_from_is_one_line(tmp_path: Path, spoiled: object, said: str, which: str) -> None:
@@ -50,6 +51,7 @@ def test_what_cannot_be_learned_from_is_one_line(tmp_path: Path, spoiled: object
     assert "\n" not in str(done.exception)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spoiled",
     [
@@ -70,6 +72,8 @@ def test_what_is_odd_still_gives_a_sound_model(tmp_path: Path, spoiled: object) 
     assert methods["product"]["log_mse"]["mean"] < 1.5 * methods["target_mean"]["log_mse"]["mean"] + 1e-6
 
 
+@pytest.mark.slow
 def test_a_column_that_is_text_in_one_table_only_is_not_matched(tmp_path: Path) -> None:
     done = transfer(tmp_path, good(1), good(2).assign(solver=np.arange(ROWS) % 3))
     assert "old: 1 of 2 target features are the same" in done.stderr
+    assert "1 columns hold words in old and numbers in new and are not matched: solver" in done.stderr

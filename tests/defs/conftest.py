@@ -1,12 +1,11 @@
 """A lake with genuine perf stat files, and Dagster on a throw-away instance."""
 
-import gc
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.storage.defs_state.base import DefsStateStorage, set_defs_state_storage
 
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake
@@ -34,21 +33,20 @@ def spoil(landing: Landing) -> None:
     (landing.bundle.directory / "perf_stat.csv").write_text("#")
 
 
-@pytest.fixture(autouse=True)
-def _no_state_of_other_instances() -> Iterator[None]:
-    """Runs leave Dagster with the state storage of their instance, which is gone after the test.
-
-    An instance that is collected later, in the middle of a test, would bring the storage of the one before it back.
-    """
-    if DefsStateStorage.get() is not None:
-        gc.collect()
-    with set_defs_state_storage(None):
-        yield
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the tables of Dagster and no run: longer to make than to copy."""
+    folder = tmp_path_factory.mktemp("empty_home")
+    with dg.instance_for_test(temp_dir=str(folder)) as made:
+        assert made.get_runs_count() == 0
+        assert made.all_asset_keys() == []
+    return folder
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as temporary:
+def instance(empty_home: Path, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    home = shutil.copytree(empty_home, tmp_path / "dagster_home")
+    with dg.instance_for_test(temp_dir=str(home)) as temporary:
         yield temporary
 
 

@@ -18,6 +18,7 @@ from perf_assets.storage import warehouse
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows import judge
 from perf_assets.workflows.fleet import Fleet
+from perf_assets.workflows.readiness import Readiness
 
 MODELS = {
     "perf-amm": "model_amm__encoder",
@@ -61,6 +62,7 @@ COVERED = {
         "raw_profiles__runs",
         "raw_profiles__counters",
         "core_machines__specs",
+        "core_runs__environments",
         "core_runs__counters",
         "core_runs__features",
         "core_runs__vector_features",
@@ -228,8 +230,10 @@ def recorded_reads() -> Iterator[Reads]:
         patch.setattr(pq, "read_table", read_table)
         # Numbers of rows, and what a value was made from, are shown beside it: nothing is made of them.
         patch.setattr(warehouse, "row_counts", reads.unnoted(warehouse.row_counts))  # type: ignore[attr-defined]
-        for name in ("provenance", "is_simulated", "has_rajaperf"):
+        for name in ("provenance", "is_simulated"):
             patch.setattr(Fleet, name, reads.unnoted(getattr(Fleet, name)))
+        # What is missing is said to people, where nothing can be made.
+        patch.setattr(Readiness, "of", reads.unnoted(Readiness.of))
         folder = versions.fitted_folder
 
         def fitted_folder(name: str, version: int) -> Path:

@@ -11,6 +11,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.test_utils import create_run_for_test
 
+from perf_assets.core.tables.datasets import DATASET_VERDICTS
 from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES, SPECS, TIMINGS
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.runs import DERIVED_TABLES, FEATURES, VECTOR_FEATURES_TABLE
@@ -21,7 +22,9 @@ from perf_assets.defs.build import build_definitions
 from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.sources.assets import ENCODER, MAP, WITH_AMM, WITHOUT_AMM
 from perf_assets.defs.targets.assets import ADAPTED, PAGE
+from perf_assets.defs.transfers.assets import ADAPTED as TRANSFER
 from perf_assets.defs.vectors.assets import VECTOR
+from perf_assets.storage.datasets import ROWS
 
 MACHINES = ["quartz", "ruby"]
 OF_TARGET = {ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, PAGE}
@@ -84,6 +87,7 @@ def fleet() -> Iterator[Fleet]:
         yield Fleet(instance)
 
 
+@pytest.mark.slow
 def test_new_runs_of_a_machine_adapt_that_machine(fleet: Fleet) -> None:
     fleet.made([FEATURES.name], "ruby")
     asked = fleet.asked_for()
@@ -91,6 +95,7 @@ def test_new_runs_of_a_machine_adapt_that_machine(fleet: Fleet) -> None:
     assert not {ENCODER, WITH_AMM, AMMS.name} & asked.keys()
 
 
+@pytest.mark.slow
 def test_new_benchmark_runs_describe_and_adapt_that_machine(fleet: Fleet) -> None:
     fleet.made([TIMINGS.name], "ruby")
     asked = fleet.asked_for()
@@ -98,6 +103,7 @@ def test_new_benchmark_runs_describe_and_adapt_that_machine(fleet: Fleet) -> Non
     assert not {ENCODER, WITH_AMM} & asked.keys()
 
 
+@pytest.mark.slow
 def test_new_source_models_adapt_all_machines(fleet: Fleet) -> None:
     fleet.made([WITH_AMM])
     asked = fleet.asked_for()
@@ -106,6 +112,7 @@ def test_new_source_models_adapt_all_machines(fleet: Fleet) -> None:
     assert fleet.asked_for() == {}, "asked for once"
 
 
+@pytest.mark.slow
 def test_a_new_encoder_has_described_all_machines_itself(fleet: Fleet) -> None:
     fleet.made([ENCODER])
     assert not fleet.asked_for()
@@ -114,12 +121,14 @@ def test_a_new_encoder_has_described_all_machines_itself(fleet: Fleet) -> None:
     assert fleet.asked_for()[ADAPTED] == set(MACHINES)
 
 
+@pytest.mark.slow
 def test_a_new_machine_trains_no_source_models(fleet: Fleet) -> None:
     fleet.instance.add_dynamic_partitions("machines", ["dane"])
     fleet.made([BUNDLES.name, TIMINGS.name, FEATURES.name], "dane")
     assert not {ENCODER, WITH_AMM, WITHOUT_AMM} & fleet.asked_for().keys()
 
 
+@pytest.mark.slow
 def test_a_blocking_check_that_fails_holds_up_its_machine_only(fleet: Fleet) -> None:
     fleet.made([FEATURES.name], "ruby")
     fleet.checked(FEATURES.name, "ruby", passed=False)
@@ -130,15 +139,27 @@ def test_a_blocking_check_that_fails_holds_up_its_machine_only(fleet: Fleet) -> 
     assert fleet.asked_for()[ADAPTED] == {"ruby"}
 
 
+@pytest.mark.slow
 def test_a_landed_machine_joins_the_vector_model_and_new_verdicts_follow(fleet: Fleet) -> None:
     fleet.instance.add_dynamic_partitions("machines", ["dane"])
     fleet.made([BUNDLES.name, TIMINGS.name, SPECS.name, VECTOR_FEATURES_TABLE.name], "dane")
     asked = fleet.asked_for()
     assert {VECTOR, VECTOR_VERDICTS.name} <= asked.keys()
-    assert FLEET_PAGE in asked
+    assert FLEET_PAGE not in asked, "the step that makes no vector model would skip it in the same run"
+    assert fleet.asked_for().keys() == {FLEET_PAGE}
     assert fleet.asked_for() == {}, "asked for once"
 
 
+@pytest.mark.slow
+def test_rows_of_a_dataset_ask_for_a_model_and_only_a_model_for_a_verdict(fleet: Fleet) -> None:
+    fleet.instance.add_dynamic_partitions("datasets", ["alone"])
+    fleet.made([ROWS], "alone")
+    assert DATASET_VERDICTS.name not in fleet.asked_for(), "a dataset without a model has nothing to judge"
+    fleet.made([TRANSFER], "alone")
+    assert fleet.asked_for()[DATASET_VERDICTS.name] == {"alone"}
+
+
+@pytest.mark.slow
 def test_the_scheduling_experiment_follows_verdicts_once_it_was_made(fleet: Fleet) -> None:
     fleet.made([VERDICTS.name], "ruby")
     assert TURNAROUND.name not in fleet.asked_for()
@@ -148,6 +169,7 @@ def test_the_scheduling_experiment_follows_verdicts_once_it_was_made(fleet: Flee
     assert TURNAROUND.name in fleet.asked_for()
 
 
+@pytest.mark.slow
 def test_what_follows_waits_for_the_end_of_the_run_that_a_landing_started(fleet: Fleet) -> None:
     run = create_run_for_test(fleet.instance, job_name="refresh_machine", status=dg.DagsterRunStatus.STARTED)
     planned = AssetMaterializationPlannedData(dg.AssetKey(PAGE), partition="ruby")
@@ -160,4 +182,13 @@ def test_what_follows_waits_for_the_end_of_the_run_that_a_landing_started(fleet:
     fleet.instance.report_run_canceled(run)
     asked = fleet.asked_for()
     assert not OF_TARGET & asked.keys(), "made by that run"
-    assert {MAP, FLEET_PAGE} <= asked.keys()
+    assert MAP in asked
+    assert FLEET_PAGE in {*asked, *fleet.asked_for()}
+
+
+def test_rows_of_a_dataset_ask_for_no_verdict_before_there_is_a_model(fleet: Fleet) -> None:
+    fleet.instance.add_dynamic_partitions("datasets", ["spechpc"])
+    fleet.made(["core_datasets__rows"], "spechpc")
+    assert fleet.asked_for() == {}
+    fleet.made(["model_transfer__adapted"], "spechpc")
+    assert fleet.asked_for() == {"eval_dataset__verdicts": {"spechpc"}}

@@ -171,6 +171,7 @@ def a_new_table_makes_a_new_version(platform: Platform) -> None:
     assert again.success
 
 
+@pytest.mark.slow
 def test_a_dataset_that_is_alone_waits_for_a_second_one_and_says_so(platform: Platform) -> None:
     land_table(platform.lake, runs(20, 1), "quartz", "seconds", dataset="old")
     ingest(platform.lake)

@@ -10,13 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from perf_assets.cli.main import cli
+from perf_assets.core.addresses import noted_addresses
 from perf_assets.core.errors import BadInputError
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources import evaluation
-from perf_assets.storage.checkpoints import Unfinished
+from perf_assets.storage.checkpoints import Checkpoints
 from perf_assets.storage.lake import Lake
 from tests.defs.reads import check_edges, recorded_reads
 from tests.reports.tables import embeddings, scores
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def results(lake: Lake) -> dg.ExecuteInProcessResult:
     seeds: list[int] = []
 
     def given_scores(
-        samples: object, count: int, progress: object, kept: Unfinished, experiments: object
+        samples: object, count: int, progress: object, kept: Checkpoints, experiments: object
     ) -> pd.DataFrame:
         kept.put("a fold", [{"mape_ratio": 0.1}])
         seeds.append(count)
@@ -75,7 +78,7 @@ def test_scores_are_stored_and_shown(results: dg.ExecuteInProcessResult, lake: L
 def test_the_page_is_written_and_linked(results: dg.ExecuteInProcessResult, lake: Lake) -> None:
     metadata = metadata_of(results, "eval_xamm__report")
     assert metadata["page"] == str(lake.reports / "xamm.html")
-    assert metadata["open"] == (lake.reports / "xamm.html").as_uri()
+    assert metadata["open"] == noted_addresses().report("xamm.html")
     assert metadata["data"] == "measured machines"
     assert str(metadata["unseen_machine"]).startswith("![MAPE")
     assert "xAMM experiments" in (lake.reports / "xamm.html").read_text()

@@ -32,6 +32,7 @@ def runs_count(lake: Lake) -> int:
     return int(Warehouse(lake).frame("SELECT count(*) AS n FROM raw_profiles__runs")["n"].iloc[0])
 
 
+@pytest.mark.slow
 def test_a_reader_that_raises_loses_nothing(
     instance: dg.DagsterInstance, lake: Lake, lake_resource: LakeResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ def small_disk(lake: Lake) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(lake.record)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_repaired_by_the_next_run(
     instance: dg.DagsterInstance, small_disk: Path, lake: Lake, lake_resource: LakeResource
 ) -> None:
@@ -75,6 +77,7 @@ def test_a_full_disk_is_said_and_repaired_by_the_next_run(
     assert runs_count(lake) == 1
 
 
+@pytest.mark.slow
 def test_a_lake_that_cannot_be_locked_is_said(
     instance: dg.DagsterInstance, lake: Lake, lake_resource: LakeResource
 ) -> None:

@@ -27,6 +27,8 @@ from perf_assets.storage.lake import Lake
 from perf_assets.workflows.ingest import ingest_machine
 from tests.defs.conftest import land_perf_stat, spoil
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, lake_resource: LakeResource):

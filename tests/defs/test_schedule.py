@@ -20,6 +20,7 @@ from tests.scheduling.traces import line, write
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
 
+@pytest.mark.slow
 def test_a_trace_becomes_a_table_and_pictures(
     lake: Lake,
     lake_resource: LakeResource,

@@ -1,7 +1,6 @@
 """Rules of the steps that make assets: covered by a test of edges, called as their asset, short."""
 
 import ast
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import click
 import dagster as dg
 import pytest
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 import perf_assets.defs
 from perf_assets.cli.main import cli
@@ -46,11 +44,10 @@ def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
 
 @pytest.fixture(scope="module")
 def graph() -> BaseAssetGraph[Any]:
-    gc.collect()  # see conftest.py
-    with set_defs_state_storage(None):
-        return build_definitions().resolve_asset_graph()
+    return build_definitions().resolve_asset_graph()
 
 
+@pytest.mark.slow
 def test_the_edges_of_every_asset_are_tested(graph: BaseAssetGraph[Any]) -> None:
     keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
     covered = set().union(*COVERED.values())
@@ -66,6 +63,7 @@ def test_a_step_is_called_as_the_asset_that_it_makes(step: dg.AssetsDefinition) 
         assert operation.name == step.key.to_user_string()
 
 
+@pytest.mark.slow
 def test_a_table_is_called_as_its_asset(graph: BaseAssetGraph[Any]) -> None:
     named = {
         key.to_user_string(): graph.get(key).metadata["dagster/table_name"]

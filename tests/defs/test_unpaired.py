@@ -78,7 +78,7 @@ def test_its_target_model_is_made_from_the_counters_of_the_others_and_has_no_pri
     tags = tags_of(NAME, 1)
     assert (tags["machine"], tags["is_simulated"]) == (ODD, "true")
     assert set(tags["sources"].split(" + ")) == set(MACHINES)
-    assert "nothing describes odd: land its RAJAPerf runs" in tags["why_unpaired"]
+    assert tags["why_unpaired"] == "odd is not described (no RAJAPerf run has landed)"
     assert [link.name for link in chain(NAME)] == [NAME], "no source model is behind it"
     verdicts = rows_of(site.lake, VERDICTS, ODD)
     assert verdicts is not None
@@ -119,6 +119,7 @@ def test_its_page_shows_the_model_and_says_what_is_not_there(site: Site) -> None
     page = (site.lake.reports / f"machine-{ODD}.html").read_text()
     assert f"{NAME} version 1" in page
     assert "none of its configurations ran on another machine" in page
+    assert "no run of" not in page, "shots that a fit did not see are shown beside what was measured"
 
 
 def test_the_same_runs_are_kept_and_runs_that_pair_bring_the_source_model_back(site: Site) -> None:
@@ -135,7 +136,9 @@ def test_too_few_runs_and_no_benchmark_say_both_reasons(site: Site) -> None:
     land_table(site.lake, own_runs(3, 9), "tiny", "wall_seconds")
     site.instance.add_dynamic_partitions("machines", ["tiny"])
     run(site.instance, site.lake, "ingest_machine", ("tiny",))
-    with pytest.raises(BadInputError, match=r"nothing describes tiny: .*; nor can it be adapted .* has 3 timed runs"):
+    with pytest.raises(
+        BadInputError, match=r"tiny is not described \(no RAJAPerf .*; nor can it be adapted .* has 3 timed runs"
+    ):
         target_inputs(Fleet(site.lake), "tiny", "1", TargetRequest())
 
 

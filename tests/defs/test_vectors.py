@@ -6,7 +6,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from click.testing import CliRunner
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
@@ -105,9 +104,7 @@ def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -
 
 
 def a_machine_joins_by_command(instance: dg.DagsterInstance) -> None:
-    # Runs leave Dagster with state storage of an instance that may be gone by now.
-    with set_defs_state_storage(None):
-        done = CliRunner().invoke(cli, ["vectors", "--add", "dane"])
+    done = CliRunner().invoke(cli, ["vectors", "--add", "dane"])
     assert done.exit_code == 0, done.output
     assert done.stdout == "models:/perf-relative-vector@champion  (version 3)\n"
     assert metadata(instance, VECTOR)["mlflow_uri"] == "models:/perf-relative-vector/3"
@@ -137,6 +134,9 @@ def test_the_weekly_schedule_trains_the_vector_model_and_its_settings_are_in_the
     with dg.build_schedule_context() as context:
         (request,) = weekly.evaluate_tick(context).run_requests or []
     assert request.run_config["ops"]["model_vector__relative"]["config"] == {"retrain": True}
+    selected = definitions.resolve_job_def(weekly.job_name).asset_layer.selected_asset_keys
+    made = {key.to_user_string() for key in selected}
+    assert {"model_amm__encoder", "model_source__with_amm", VECTOR, "eval_modelx__table"} <= made
     job = definitions.resolve_job_def("train_vectors")
     given = {
         "ops": {

@@ -54,6 +54,7 @@ def test_a_smaller_fleet_is_the_beginning_of_a_larger_one(application: Applicati
         assert large[: len(small)] == small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("application", APPLICATIONS, ids=lambda application: application.name)
 def test_a_hundredfold_fleet_has_distinct_configurations(application: Application) -> None:
     keys = {configuration.key for configuration in application.configurations(100)}
@@ -88,6 +89,7 @@ def test_gpus_are_used_where_there_is_a_back_end() -> None:
             assert placement.nodes * 4 >= placement.gpus
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", PROFILED)
 def test_run_times_are_sane(machine: str) -> None:
     for application in APPLICATIONS:
@@ -111,6 +113,7 @@ def test_devices_do_nothing_for_minivite() -> None:
     assert all(execution.device_seconds == 0 for execution in elsewhere.values())
 
 
+@pytest.mark.slow
 def test_the_layout_of_kripke_matters() -> None:
     times: dict[str, list[float]] = {}
     for execution in executions("quartz", by_name("Kripke"), scale=20).values():

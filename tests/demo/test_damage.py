@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
 from perf_assets.demo.fleet import LATER_MACHINES, SOURCE_MACHINES, fleet_bundles
 from perf_assets.demo.tools.damage import is_damaged, with_damage
@@ -7,6 +9,7 @@ from perf_assets.demo.tools.damage import is_damaged, with_damage
 SEQUENCES = {"Laghos": 154, "Kripke": 106, "miniVite": 289, "SW4lite": 15, "TESTDFFT": 85}
 
 
+@pytest.mark.slow
 def test_few_runs_are_damaged_and_their_bundles_say_that_it_is_on_purpose() -> None:
     machines = (*SOURCE_MACHINES, *LATER_MACHINES)
     damaged = [

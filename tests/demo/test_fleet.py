@@ -26,6 +26,7 @@ def digests(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.slow
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     for side in ("one", "two"):
         for bundle in fleet_bundles(0.04, 5):
@@ -56,6 +57,7 @@ def test_a_bundle_does_not_depend_on_the_scale(tmp_path: Path) -> None:
         assert digests(write(small[name], tmp_path / "s" / name)) == digests(write(large[name], tmp_path / "l" / name))
 
 
+@pytest.mark.slow
 def test_the_fleet_has_all_its_machines() -> None:
     machines = fleet_machines()
     assert len(machines) == len(set(machines)) == 18
@@ -71,6 +73,7 @@ def test_the_fleet_has_all_its_machines() -> None:
     assert all(set(kinds[machine]) == {"rajaperf"} for machine in machines[10:])
 
 
+@pytest.mark.slow
 def test_names_are_legal_and_unique_and_facts_complete() -> None:
     for machine in fleet_machines():
         bundles = list(fleet_bundles(0.1, 5, [machine]))
@@ -87,6 +90,7 @@ def test_names_are_legal_and_unique_and_facts_complete() -> None:
             )
 
 
+@pytest.mark.slow
 def test_configurations_pair_over_machines() -> None:
     def keys(machine: str) -> set[tuple[object, ...]]:
         facts = [b.facts for b in fleet_bundles(0.1, 5, [machine]) if b.facts.kind == "profile"]

@@ -26,7 +26,7 @@ from perf_assets.demo.writers.papi import write_papi
 from perf_assets.demo.writers.perf_stat import write_perf_stat
 from perf_assets.demo.writers.samples import write_samples_csv
 from tests.installation import SCALE
-from tests.scheduling.traces import line, write
+from tests.scheduling.traces import SACCT, line, sacct_line, write
 
 TWIN = "dane"
 SAMPLES = 10
@@ -46,6 +46,10 @@ def write_files(folder: Path) -> None:
     write_perf_stat(folder / "perf.csv", by_perf, {})
     rows = [_per_rank(sample(run, 1)) for name in ("miniVite", "Kripke") for run in _executions(TWIN, name)]
     write_samples_csv(folder / "samples.csv", pd.DataFrame(rows[:: max(1, len(rows) // SAMPLES)]))
+    jobs = (sacct_line(n, 1 + n % 7, 1 + n % 30, 1 + n % 4) for n in range(200))
+    (folder / "sacct.txt").write_text("\n".join([SACCT, *jobs]) + "\n")
+    runs = (f"{app},{nodes},{60 + nodes % 3},{61 + nodes % 5}" for app in ("cg", "ft") for nodes in (1, 2, 4, 8))
+    (folder / "jobs.csv").write_text("\n".join(["app,nodes,runtime_seconds,net_predicted_seconds", *runs]) + "\n")
     write(folder / "trace.swf", *(line(n, 60 * n, 100 + 7 * n % 900, 1 + n % 4, 1800, user=n % 3) for n in range(200)))
 
 

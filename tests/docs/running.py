@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.main import cli
 from tests.docs.pages import PROJECT, Command
@@ -108,9 +107,7 @@ class Documented:
         return [name for word, names in zip(words, found, strict=True) for name in names or [word]]
 
     def _command_line(self, command: Command, words: list[str]) -> None:
-        # Runs leave Dagster with state storage of an instance that is closed by now.
-        with set_defs_state_storage(None):
-            done = CliRunner().invoke(cli, words)
+        done = CliRunner().invoke(cli, words)
         if done.exit_code:
             pytest.fail(f"{command.place}: '{command.text}': {done.exception}\n{done.output[-2000:]}", pytrace=False)
 

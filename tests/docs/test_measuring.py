@@ -3,14 +3,17 @@
 import re
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.readers.read import read
 from tests.docs.newbox import write_files
 from tests.docs.pages import Command, commands, pages
+from tests.docs.stand_ins import MEASURED, measure
 
 WRITTEN = {
     "rajaperf_output": "rajaperf-csv-2026",
@@ -71,3 +74,18 @@ def test_perf_stat_writes_what_is_read(tmp_path: Path) -> None:
     (profile,) = read(tmp_path / "perf.csv").profiles
     assert profile.wall_seconds is not None
     assert profile.wall_seconds > 0
+
+
+def test_every_line_for_the_machine_runs_and_leaves_what_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    measure(folder, tmp_path / "scratch")
+    assert {path.name for path in folder.iterdir()} == {*MEASURED, "set1.measurements", "set2.measurements"}
+    timings = pd.DataFrame([asdict(timing) for timing in read(folder / "rajaperf_output").timings])
+    assert sorted(timings.groupby("kernel")["problem_size"].nunique().unique()) == [3]
+    threads = timings.groupby("variant")["threads"].unique().map(list).to_dict()
+    assert threads["RAJA_OpenMP"] == threads["Base_OpenMP"] == [112]
+    for name in MEASURED[1:]:
+        found = read(folder / name)
+        assert found.profiles
+        assert all(profile.wall_seconds for profile in found.profiles)

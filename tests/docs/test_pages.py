@@ -112,6 +112,20 @@ def test_every_script_exists() -> None:
     assert [f"{place}: {script}" for place, script in sorted(named) if not (PROJECT / script).is_file()] == []
 
 
+def test_every_module_that_a_page_names_exists() -> None:
+    there = [f"/{path.relative_to(PROJECT).as_posix()}" for path in PROJECT.rglob("*.py") if ".venv" not in path.parts]
+    named = {
+        (span.place, match[0])
+        for page in pages()
+        if page.startswith("docs/")
+        for span in spans(page)
+        for match in re.finditer(r"[\w/]+\.py\b", span.text)
+    }
+    assert len(named) > 50
+    gone = [f"{place}: {name}" for place, name in sorted(named) if not any(path.endswith(f"/{name}") for path in there)]
+    assert gone == []
+
+
 @pytest.mark.parametrize("page", pages())
 def test_links_lead_somewhere(page: str) -> None:
     problems = []

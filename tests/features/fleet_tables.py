@@ -6,8 +6,11 @@ import pandas as pd
 from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES
 from perf_assets.features.fleet.samples import FleetTables
 
-SPEEDS = {"ash": (1.0, 1.0), "birch": (2.0, 0.7), "cedar": (0.5, 3.0), "elm": (1.5, 1.5), "fir": (3.0, 0.4)}
+Speeds = dict[str, tuple[float, float]]
+SPEEDS: Speeds = {"ash": (1.0, 1.0), "birch": (2.0, 0.7), "cedar": (0.5, 3.0), "elm": (1.5, 1.5), "fir": (3.0, 0.4)}
 """Memory and compute speed of a core; fir ran no application."""
+EIGHT = {**SPEEDS, "gum": (1.2, 2.2), "hazel": (0.8, 0.5), "ivy": (2.5, 1.8)}
+"""Enough machines to train on seven of them."""
 GPU = {"elm": (20.0, 30.0)}
 """The same of a GPU."""
 KERNELS = {
@@ -29,15 +32,15 @@ def seconds(work: float, share: float, speeds: tuple[float, float]) -> float:
     return work * memory**-share * compute ** -(1 - share)
 
 
-def fleet_tables(seed: int = 0, sizes: int = 8) -> FleetTables:
+def fleet_tables(seed: int = 0, sizes: int = 8, fleet: Speeds = SPEEDS) -> FleetTables:
     """The three tables; every application ran in so many sizes."""
     generator = np.random.default_rng(seed)
-    return FleetTables(_runs(generator, sizes), _kernels(), _specs())
+    return FleetTables(_runs(generator, sizes, fleet), _kernels(fleet), _specs(fleet))
 
 
-def _kernels() -> pd.DataFrame:
+def _kernels(fleet: Speeds) -> pd.DataFrame:
     rows = []
-    for machine, speeds in SPEEDS.items():
+    for machine, speeds in fleet.items():
         for kernel, share in KERNELS.items():
             for size in (100_000, 1_000_000):
                 places = {"core": speeds, "busy_core": (speeds[0] / 2, speeds[1])}
@@ -50,9 +53,16 @@ def _kernels() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _runs(generator: np.random.Generator, sizes: int) -> pd.DataFrame:
+def with_half_of_the_threads(kernels: pd.DataFrame, gains: dict[str, float]) -> pd.DataFrame:
+    """Kernel times with those of half of the threads: so many times less than with all, by machine."""
+    busy = kernels[(kernels["placement"] == "busy_core") & kernels["machine"].isin(gains)]
+    times = busy["seconds_per_rep"] / busy["machine"].map(gains)
+    return pd.concat([kernels, busy.assign(placement="half_busy_core", seconds_per_rep=times)], ignore_index=True)
+
+
+def _runs(generator: np.random.Generator, sizes: int, fleet: Speeds) -> pd.DataFrame:
     rows = []
-    for machine, speeds in SPEEDS.items():
+    for machine, speeds in fleet.items():
         if machine == "fir":
             continue
         for app, share in APPS.items():
@@ -67,7 +77,7 @@ def _runs(generator: np.random.Generator, sizes: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _specs() -> pd.DataFrame:
+def _specs(fleet: Speeds) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
@@ -78,7 +88,7 @@ def _specs() -> pd.DataFrame:
                 "gpu_count": 1.0 if machine in GPU else np.nan,
                 "gpu_peak_double_flops": 1e12 * GPU[machine][1] if machine in GPU else np.nan,
             }
-            for machine, (memory, compute) in SPEEDS.items()
+            for machine, (memory, compute) in fleet.items()
         ]
     )
 

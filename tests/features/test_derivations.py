@@ -75,6 +75,7 @@ def test_runs_of_one_configuration_are_merged_counter_by_counter(lake: Lake) -> 
     assert json.loads(merged.loc["PAPI_LD_INS", "runs"]) == ["set2/samples.csv#0"]
 
 
+@pytest.mark.slow
 def test_the_wide_table_has_a_machines_own_columns(lake: Lake) -> None:
     add(lake, "epyc-vm", "b", **{"odd name, 'quoted\"": [7], "cycles": [9]})
     add(lake, "quartz", "b", PAPI_TOT_INS=[5])
@@ -101,6 +102,7 @@ def test_arguments_of_the_back_end_are_removed(lake: Lake, args: str) -> None:
     assert build(lake, "quartz").frame(f"SELECT args FROM {FEATURES.name}").iloc[0, 0] == "-n 1 -x"
 
 
+@pytest.mark.slow
 def test_configurations_are_compared_without_the_back_end(lake: Lake) -> None:
     add(lake, "quartz", "b", args=["-n 1  -pa", "-n 2"], wall_seconds=[4.0, 1.0])
     add(lake, "lassen", "b", args=["-n 1 -d cuda -pa", "-n 3"], wall_seconds=[1.0, 1.0])
@@ -112,6 +114,7 @@ def test_configurations_are_compared_without_the_back_end(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_reasons_for_no_pair(lake: Lake) -> None:
     add(lake, "quartz", "b", app=["A", "B", "C"], ranks=[1, 2, 1], wall_seconds=[1.0, 1.0, 1.0])
     add(lake, "ruby", "b", app=["B", "C"], ranks=[4, 1], wall_seconds=[1.0, None])
@@ -124,6 +127,7 @@ def test_reasons_for_no_pair(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_new_catalogue_makes_the_warehouse_behind(lake: Lake) -> None:
     add(lake, "quartz", "b", MYSTERY=[500], PAPI_TOT_INS=[1000])
     warehouse = build(lake, "quartz")
@@ -139,6 +143,7 @@ def test_a_new_catalogue_makes_the_warehouse_behind(lake: Lake) -> None:
     assert not again.is_behind("quartz")
 
 
+@pytest.mark.slow
 def test_rebuilding_gives_the_same_derived_tables(lake: Lake) -> None:
     add(lake, "quartz", "b", PAPI_TOT_INS=[1000, 2000], args=["-n 1", "-n 2"])
     add(lake, "lassen", "b", **{"perf::INSTRUCTIONS": [1000]})
@@ -160,6 +165,7 @@ def test_an_impossible_intensity_is_a_violation(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_looks_odd_is_found(lake: Lake) -> None:
     branches = [100, 101, 99, 100, 102, 98, 100, 101, 99, 600]
     add(lake, "quartz", "b", PAPI_TOT_INS=[1000] * 10, PAPI_BR_INS=branches, args=[f"-n {n}" for n in range(10)])

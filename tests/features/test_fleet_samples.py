@@ -8,11 +8,13 @@ from perf_assets.features.fleet.samples import (
     KERNEL_COLUMNS,
     RUN_COLUMNS,
     benchmark_samples,
+    configuration_name,
+    configuration_of,
     fleet_samples,
     uses_device,
 )
 from perf_assets.features.folds import leave_one_machine_out
-from tests.features.fleet_tables import APPS, GPU, KERNELS, SPEEDS, fleet_tables, seconds
+from tests.features.fleet_tables import APPS, GPU, KERNELS, SPEEDS, fleet_tables, seconds, with_half_of_the_threads
 
 
 def test_a_machine_with_gpus_is_two_machines() -> None:
@@ -37,6 +39,19 @@ def test_a_share_of_a_node_is_a_gpu_where_there_is_one() -> None:
     assert times["elm (host)"] == pytest.approx(seconds(1e-3, 1.0, busy))
     assert samples.benchmark_settings is not None
     assert samples.benchmark_settings[row] == "share, size 2"
+
+
+def test_half_of_the_threads_is_a_setting_of_amms_and_of_nothing_else() -> None:
+    tables = fleet_tables()
+    kernels = with_half_of_the_threads(tables.kernels, {"ash": 1.6, "elm": 1.3})
+    assert benchmark_samples(kernels).configurations == benchmark_samples(tables.kernels).configurations
+    samples = benchmark_samples(kernels, with_scaling=True)
+    rows = [samples.configurations.index(f"Poly_GEMM 1000000 {place}") for place in ("share", "half_share")]
+    gains = np.exp(-np.diff(samples.log_seconds[:, rows], axis=1)[:, 0])
+    found = dict(zip(samples.machines, gains, strict=True))
+    assert found["ash"] == pytest.approx(1.6)
+    assert found["elm (host)"] == pytest.approx(1.3)
+    assert found["elm"] == found["birch"] == 1.0, "a GPU, and a machine that was not run so, are there as with all"
 
 
 def test_kernels_and_runs_have_columns_of_their_own() -> None:
@@ -104,3 +119,9 @@ def test_of_many_configurations_some_are_learned_from() -> None:
     birch = whole.machines.index("birch")
     assert np.array_equal(samples.counters[birch], whole.counters[birch, columns], equal_nan=True)
     assert whole.notes == ()
+
+
+@pytest.mark.parametrize("args", ["", "-n 3", "--zones (4 x 2) x", " odd  blanks "])
+def test_a_configuration_is_known_by_its_name(args: str) -> None:
+    name = configuration_name(("App (new)", args, 8, 2))
+    assert configuration_of(name, "App (new)") == (args, 8, 2)

@@ -22,6 +22,7 @@ NAMES = [feature.name for feature in XAMM_FEATURES]
 SHARES = [feature.name for feature in XAMM_FEATURES if feature.is_share]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["ruby", "lassen"])
 def test_they_are_those_of_the_warehouse(lake: Lake, tmp_path: Path, machine: str) -> None:
     for bundle in fleet_bundles(0.05, 0, [machine]):

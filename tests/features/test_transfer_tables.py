@@ -9,6 +9,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.standardise import signed_log
 from perf_assets.features.tables.unpaired import (
     encoded_rows,
+    kind_notes,
     same_counters,
     scaled_rows,
     shot_scaler,
@@ -53,6 +54,15 @@ def test_a_log_target_must_be_positive() -> None:
 def test_wrong_tables_are_one_clear_line(column: str, message: str) -> None:
     with pytest.raises(BadInputError, match=message):
         transfer_table("t", frame(), column, drop=["loads", "time"])
+
+
+def test_words_in_one_table_and_numbers_in_the_other_are_told() -> None:
+    words = pd.DataFrame({"solver": ["cg", "gmres"] * 6, "size": range(12), "time": range(1, 13)})
+    first, second = transfer_table("old", words, "time"), transfer_table("new", words.assign(solver=range(12)), "time")
+    assert same_counters(first.counter_names, second.counter_names) == {"size": "size"}
+    line = "1 columns hold words in old and numbers in new and are not matched: solver"
+    assert kind_notes(first, second) == kind_notes(second, first) == [line]
+    assert kind_notes(first, first) == []
 
 
 def test_same_counters_by_name_then_case_then_catalogue() -> None:

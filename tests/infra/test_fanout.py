@@ -26,6 +26,7 @@ def test_a_budget_of_one_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) 
     assert found == [(n, (samples.digest, n * n, 1, os.getpid())) for n in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_a_budget_of_two_is_two_processes_of_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "2")
     samples = fleet(rows=3)
@@ -35,12 +36,14 @@ def test_a_budget_of_two_is_two_processes_of_one_thread(monkeypatch: pytest.Monk
     assert os.environ[VARIABLE] == "2"
 
 
+@pytest.mark.slow
 def test_an_error_of_a_worker_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "2")
     with pytest.raises(ValueError, match="no such piece"):
         list(side_by_side(digest_and_process, fleet(rows=3), [-1, -2, -3, 4]))
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_was_doing_is_done_by_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, "2")
     assert dict(side_by_side(killing, tmp_path, range(5))) == {n: n * n for n in range(5)}

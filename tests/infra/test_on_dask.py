@@ -22,14 +22,16 @@ from perf_assets.infra.resume import Rows
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.scheduling.experiment import Experiment
 from perf_assets.scheduling.simulate import Machine
-from perf_assets.scheduling.traces.trace import synthetic_trace
-from perf_assets.storage.checkpoints import Unfinished
+from perf_assets.storage.checkpoints import Checkpoints
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.workflows.ingest import Prepared, ingest_machine
 from tests.defs.conftest import land_perf_stat, spoil
 from tests.infra.tasks import LOCAL, drawn, failing, killing, nested, new_pages, noted, write_profile
 from tests.models.fleets import fleet as small_fleet
 from tests.scheduling.test_fleet_jobs import PROBLEMS
+from tests.scheduling.traces import drawn_trace
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from perf_assets.features.samples import PairedSamples
@@ -125,7 +127,7 @@ def test_the_transfer_matrix_is_the_same(fleet: "PairedSamples", monkeypatch: py
     pd.testing.assert_frame_equal(far, scored(), check_exact=True)
 
 
-class Counting(Unfinished):
+class Counting(Checkpoints):
     """Results of an interrupted run, and how many were made since."""
 
     fitted = 0
@@ -149,7 +151,7 @@ def test_folds_go_on_after_an_interruption_with_the_same_scores(lake: Lake, monk
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        experiments.run_experiments(samples, 1, interrupt, Unfinished(lake, "folds", samples.digest), chosen)
+        experiments.run_experiments(samples, 1, interrupt, Checkpoints(lake, "folds", samples.digest), chosen)
     done_before = len(list((lake.root / "unfinished").rglob("*.parquet")))
     assert done_before == 3
     again: list[str] = []
@@ -191,7 +193,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.usefixtures("on_cluster")
 def test_a_sweep_of_schedules_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = Experiment(synthetic_trace(200, 8, 1), PROBLEMS, Machine("box", 8), 0)
+    experiment = Experiment(drawn_trace(200, 8, 1), PROBLEMS, Machine("box", 8), 0)
     far = experiment.rows([0.7, 1.0], 2, lambda _: None)
     here(monkeypatch)
     assert far == experiment.rows([0.7, 1.0], 2, lambda _: None)

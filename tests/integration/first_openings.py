@@ -31,7 +31,7 @@ def open_home() -> None:
 def open_registry() -> None:
     from perf_assets.registry.store import open_store
 
-    assert len(open_store().search_experiments()) == 2, "the default experiment and that of perf_assets"
+    assert [experiment.name for experiment in open_store().search_experiments()] == ["Default"]
 
 
 OPENINGS: dict[str, Callable[[], None]] = {"home": open_home, "registry": open_registry}

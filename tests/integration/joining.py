@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
+from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
@@ -51,7 +53,7 @@ def join(up: Up, site: Installation, folder: Path) -> Joined:
     }
     sources = [_source_versions(site)]
 
-    land_bundles(site, benchmark)
+    _land_at_once(site, benchmark, folder / "first")
     wait_for(lambda: _has_ended(up, 1), "the end of the run", RUN_SECONDS)
     champions = [_champion(site)]
     errors = [_error(_predicted(site, folder), true, held_out)]
@@ -62,7 +64,7 @@ def join(up: Up, site: Installation, folder: Path) -> Joined:
     wait_for(lambda: _count_ticks(up) >= ticks + 2, "two ticks of the sensor", RUN_SECONDS)
     seen.append(_run_ids(up))
 
-    land_bundles(site, chosen[:SHOTS])
+    _land_at_once(site, chosen[:SHOTS], folder / "second")
     wait_for(lambda: _has_ended(up, 2), "a second run", RUN_SECONDS)
     champions.append(_champion(site))
     errors.append(_error(_predicted(site, folder), true, held_out))
@@ -71,6 +73,17 @@ def join(up: Up, site: Installation, folder: Path) -> Joined:
     newest = site.json("models", f"perf-target-{MACHINE}")["models"][0]
     page = (site.lake.reports / f"machine-{MACHINE}.html").read_text()
     return Joined(tuple(champions), tuple(errors), tuple(seen), tuple(sources), newest["tags"], page)
+
+
+def _land_at_once(site: Installation, bundles: Iterable[SimulatedBundle], folder: Path) -> None:
+    """Land by renaming folders: a tick of the sensor sees nothing of it, or all."""
+    staged = Lake(folder)
+    for bundle in bundles:
+        land(staged, bundle.facts, bundle.name, bundle.write)
+    own = site.lake.landing / MACHINE
+    own.mkdir(parents=True, exist_ok=True)
+    for landed in sorted((staged.landing / MACHINE).iterdir()):
+        landed.rename(own / landed.name)
 
 
 def runs_of_machine(up: Up) -> list[dict[str, Any]]:

@@ -4,13 +4,11 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from perf_assets.cli.commands.database import command
 from perf_assets.core.errors import BadInputError, BusyError
@@ -32,7 +30,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     made = install(tmp_path_factory.mktemp("original") / "installation")
     land_perf_stat(made.lake, "quartz", "b1", 12345)
     spoil(land_perf_stat(made.lake, "ruby", "b1", 12345))
-    with pytest.MonkeyPatch.context() as patch, set_defs_state_storage(None):
+    with pytest.MonkeyPatch.context() as patch:
         use(made, patch)
         outcomes = list(ingest_machines(["quartz", "ruby"], lambda machine: None))
         assert [outcome.failure for outcome in outcomes] == [None, None]
@@ -50,19 +48,17 @@ def use(installation: Installation, patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def used(original: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+def used(original: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
     """A copy of it that is in use."""
     shutil.copytree(original.root, tmp_path / "installation")
     use(Installation(tmp_path / "installation"), monkeypatch)
-    with set_defs_state_storage(None):
-        yield Installation(tmp_path / "installation")
+    return Installation(tmp_path / "installation")
 
 
 def _register() -> None:
     client = open_store()
-    experiment = client.get_experiment_by_name("perf_assets")
-    assert experiment is not None
-    run = client.create_run(experiment.experiment_id, tags={"made of": "tests"})
+    experiment = client.create_experiment("perf-target", artifact_location="file:///nowhere")
+    run = client.create_run(experiment, tags={"made of": "tests"})
     client.log_metric(run.info.run_id, "mape", 0.25)
     client.log_metric(run.info.run_id, "undefined", float("nan"))
     client.log_param(run.info.run_id, "seed", 3)

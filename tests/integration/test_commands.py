@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import dagster as dg
 import pandas as pd
 import pytest
 
@@ -335,3 +336,21 @@ def test_killed_the_next_ingestion_repairs(installation: Installation, tmp_path:
         pd.testing.assert_frame_equal(
             frame.drop(columns="record_part", errors="ignore"), found[name].drop(columns="record_part", errors="ignore")
         )
+
+
+def test_runs_of_commands_belong_to_the_code_location(installation: Installation, tmp_path: Path) -> None:
+    (tmp_path / "perf.csv").write_text("5,,instructions,7,100.00,,\n")
+    given = [str(tmp_path / "perf.csv"), "--app", "Kripke", "--wall-seconds", "2", "--machine", "quartz"]
+    installation.json("land", *given)
+    installation.json("ingest")
+    with dg.DagsterInstance.from_config(str(installation.home)) as instance:
+        (run,) = instance.get_runs()
+    # What the timeline groups runs by, what a job's list of runs asks for, and what "Re-execute" starts from.
+    assert run.remote_job_origin is not None
+    assert run.remote_job_origin.repository_origin.get_label() == "__repository__@perf_assets.definitions"
+    assert run.tags[".dagster/repository"] == "__repository__@perf_assets.definitions"
+    assert (run.status, run.job_name, run.tags["dagster/partition"]) == (
+        dg.DagsterRunStatus.SUCCESS,
+        "ingest_machine",
+        "quartz",
+    )

@@ -11,13 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from perf_assets.cli.main import cli
+from perf_assets.registry.versions import CHAMPION, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
-from perf_assets.workflows.fleet import open_warehouse
+from perf_assets.workflows.fleet import Fleet, open_warehouse
+from perf_assets.workflows.readiness import Readiness
 from tests.docs.elsewhere import elsewhere
 from tests.docs.newbox import TWIN, copy_lake, write_files
 from tests.docs.pages import Command, commands, pages
 from tests.docs.running import Documented, with_little_work
+from tests.docs.stand_ins import measure, without_measurements
 from tests.installation import Installation, bundles_of, install
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("documentation")]
@@ -31,6 +34,8 @@ def documented(trained_once: Installation, tmp_path_factory: pytest.TempPathFact
     copy_lake(trained_once.lake.root, folder / "data_lake")
     shutil.copytree(trained_once.home, folder / "dagster_home")
     write_files(folder)
+    without_measurements(folder)
+    measure(folder, tmp_path_factory.mktemp("machine"))
     # Dane has a champion in the demo, and pages ask it; of the other machine only RAJAPerf is known.
     benchmark, runs = bundles_of(TWIN)
     for bundle in (*benchmark, *runs, *bundles_of(BENCHMARKED)[0]):
@@ -60,6 +65,15 @@ def test_every_command_of_a_page_works(documented: Documented, page: str) -> Non
         if command.info != "machine" and elsewhere(command) is None:
             documented.run(command)
     documented.stop()
+
+
+def test_get_started_arrives_at_a_champion_that_is_described(documented: Documented) -> None:
+    assert CHAMPION in versions("perf-target-newbox")
+    ready = Readiness.of(Fleet(Lake(documented.folder / "data_lake")), "newbox")
+    assert ready.missing == ""
+    # Other pages land more of it, which nobody has ingested yet.
+    needed = (ready.kernels, ready.runs, ready.sources, ready.model)
+    assert [item.sentence for item in needed if not item.is_done] == []
 
 
 def test_a_small_demo_says_what_to_do_next(tmp_path: Path) -> None:

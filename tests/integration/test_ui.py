@@ -1,4 +1,4 @@
-"""The Dagster page in a real browser, on an instance that runs by itself."""
+"""The pages in a real browser, on an instance that runs by itself: Dagster's, MLflow's, and the site's."""
 
 import os
 from collections.abc import Iterator
@@ -71,8 +71,10 @@ def test_a_target_model_shows_metrics_and_picture(live: Up, adapted: str, tab: "
     see(tab, "errors_beside_baselines")
     see(tab, f"perf-target-{adapted} version")
     shoot("target_partition")
-    tab.locator("tr", has_text="errors_beside_baselines").get_by_text("[Show Markdown]").click()
-    playwright.expect(tab.get_by_alt_text("errors on held-out runs")).to_be_visible(timeout=PATIENCE)
+    picture = tab.get_by_alt_text("errors on held-out runs")
+    playwright.expect(picture).to_be_visible(timeout=PATIENCE)
+    picture.scroll_into_view_if_needed()
+    playwright.expect(picture).not_to_have_js_property("naturalWidth", 0)
     shoot("target_picture")
     tab.goto(f"{live.dagster}/assets/model_target__adapted?view=checks")
     see(tab, "not_worse")
@@ -96,3 +98,14 @@ def test_a_rerun_from_the_button_succeeds(live: Up, adapted: str, tab: "Page", s
     wait_for(lambda: len(live.runs("refresh_machine")) > len(before), "a new run", 120)
     wait_for(lambda: live.runs("refresh_machine")[0]["status"] == "SUCCESS", "its success", 300)
     shoot("rerun")
+
+
+def test_runs_of_commands_show_on_the_timeline_and_with_their_job(live: Up, tab: "Page", shoot) -> None:
+    # The site was ingested and trained by commands before the services came up.
+    tab.goto(f"{live.dagster}/locations/perf_assets.definitions/jobs/train_sources/runs")
+    see(tab, "Success")
+    shoot("job_runs")
+    tab.goto(f"{live.dagster}/overview/activity/timeline")
+    see(tab, "train_sources")
+    assert tab.get_by_text("perf_assets_process").count() == 0
+    shoot("timeline")

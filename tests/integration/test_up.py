@@ -26,12 +26,15 @@ def page(url: str) -> str:
 def test_it_answers_and_keeps_logs(services: Services) -> None:
     assert "dagster_webserver_version" in page(f"{services.up.dagster}/server_info")
     assert page(f"{services.up.mlflow}/health") == "OK"
+    assert "no pages yet" in page(services.up.pages) or "The fleet" in page(services.up.pages)
     logs = sorted(path.name for path in (services.installation.home / "service_logs").iterdir())
     assert logs == [
+        "addresses.json",
         "dagster-code-server.log",
         "dagster-daemon.log",
         "dagster-webserver.log",
         "mlflow.log",
+        "pages.log",
         "workspace.yaml",
     ]
 
@@ -53,7 +56,7 @@ def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(services: Serv
 
 def test_a_second_one_and_a_taken_port_are_one_clear_line(services: Services) -> None:
     up, installation = services.up, services.installation
-    second = installation.run("up", "--port", "0", "--mlflow-port", "0")
+    second = installation.run("up", "--port", "0", "--mlflow-port", "0", "--pages-port", "0")
     assert second.returncode == 2
     assert "perf-assets up is already running" in second.stderr
     assert "Traceback" not in second.stderr

@@ -204,6 +204,7 @@ SOURCE_METHODS = {
     "BenchmarkMean": "benchmark_mean",
     "BilinearModel": "bilinear",
     "DescribedTrees": "raw_xgboost",
+    "KernelLikeness": "likeness",
     "MachineMixture": "mixture",
     "PairMedian": "pair_median",
     "Unchanged": "unchanged",

@@ -16,7 +16,7 @@ from perf_assets.models.source import stored
 from perf_assets.models.vectors import methods
 from tests.models.estimators import REGISTERED, SOURCE_METHODS, VECTOR_METHODS, save_components
 
-pytestmark = pytest.mark.xdist_group("contract")  # one worker fits them all
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("contract")]
 PROJECT = Path(__file__).resolve().parents[2]
 
 

@@ -170,6 +170,7 @@ def test_samples_that_are_sums_over_ranks_say_so(tmp_path: Path, bundle: Read) -
     assert means(tags={"aggregation": "sum"}) == [25, 50]
 
 
+@pytest.mark.slow
 def test_rows_are_made_one_at_a_time(tmp_path: Path, lazy_bundle: ReadLazily) -> None:
     names = [f"counter_{number}" for number in range(100)]
     line = ",".join(["1"] * 101) + "\n"

@@ -9,6 +9,7 @@ import pytest
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.measurements import KernelTiming
+from perf_assets.readers.caliper_profile import PERSONAL
 from perf_assets.readers.read import read
 from tests.peers import caliper_files
 
@@ -55,7 +56,9 @@ def test_real_file_equals_the_expected_values(shared_data: Path, name: str) -> N
             assert timing.counters["L1 bound"] == leaf["any#topdown.l1_bound"]
             assert len(timing.counters) == 14
     for key, value in expected["globals"].items():
-        if len(value) <= 2000:
+        if PERSONAL.search(key):
+            assert key not in reading.metadata
+        elif len(value) <= 2000:
             assert reading.metadata[key] == value
 
 
@@ -111,6 +114,7 @@ def test_copies_are_read_once(shared_data: Path, tmp_path: Path) -> None:
     assert {timing.run for timing in read(tmp_path).timings} == {"a.cali"}
 
 
+@pytest.mark.slow
 def test_same_records_as_caliper_reader(shared_data: Path) -> None:
     files = sorted((shared_data / "rajaperf" / "quartz_cali").rglob("*.cali"))
     for file, theirs in zip(files, caliper_files(*files), strict=True):
@@ -164,9 +168,9 @@ def test_long_chains_and_escapes_take_no_time(tmp_path: Path) -> None:
     escaped = "__rec=node,id=999,attr=50,data=" + "x\\," * 300_000 + "\n"
     file = tmp_path / "x.cali"
     file.write_text(chain + STREAM + escaped + many)
-    started = time.monotonic()
+    started = time.process_time()
     read(file)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

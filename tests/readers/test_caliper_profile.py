@@ -68,6 +68,7 @@ def test_every_region_of_lulesh_equals_that_of_caliper_reader(lulesh: Path) -> N
             assert regions[path].is_communication == ("mpi.function" in record)
 
 
+@pytest.mark.slow
 def test_times_of_all_files_of_a_folder_equal_those_of_thicket(lulesh: Path) -> None:
     files = sorted(lulesh.glob("*.cali"))
     theirs = thicket_regions(*files)
@@ -195,6 +196,7 @@ def test_rajaperf_and_an_application_in_one_folder_are_told_apart(
     assert {timing.run for timing in read(tmp_path, "rajaperf").timings} == {rajaperf.name}
 
 
+@pytest.mark.slow
 def test_all_regions_of_other_profiles_equal_those_of_caliper_reader(shared_data: Path) -> None:
     """RAJAPerf's own files, of three versions of Caliper, read as those of any application."""
     folder = shared_data / "rajaperf"

@@ -213,6 +213,7 @@ def memory_of(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_large_v4_database_stays_on_disk(tmp_path: Path) -> None:
     values = {(rank, thread): (1.0, 2.0, 3.0) for rank in range(200) for thread in range(100)}
     folder = write_v4(tmp_path, METRICS, values)
@@ -220,6 +221,7 @@ def test_large_v4_database_stays_on_disk(tmp_path: Path) -> None:
     assert peak < FREE_BYTES / 4
 
 
+@pytest.mark.slow
 def test_large_table_stays_small(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     rows = "\n".join(",".join(str(row * column % 10) for column in range(50)) for row in range(20_000))

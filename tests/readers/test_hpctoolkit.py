@@ -66,6 +66,7 @@ def test_real_v4_equals_the_expected_values(shared_data: Path) -> None:
     assert profile.labels["program"] == expected["title"]
 
 
+@pytest.mark.slow
 def test_hatchet_reads_the_same_where_it_is_right(shared_data: Path) -> None:
     frame = hatchet_rows(shared_data / "hpctoolkit" / "cpi")
     root = frame[frame["name"] == "<program root>"]["time (inc)"]
@@ -239,7 +240,7 @@ def test_damaged_xml_is_refused(tmp_path: Path, change: tuple[str, str], message
 def test_xml_that_is_cheap_to_write_is_cheap_to_refuse(tmp_path: Path) -> None:
     """An element that never ends, and default values that would be copied into every element."""
     text = write_metric_dbs(tmp_path, METRICS, VALUES).joinpath("experiment.xml").read_text()
-    started = time.monotonic()
+    started = time.process_time()
     for change, message in (
         (("<Header", '<Header n="' + "x" * 20_000_000), "longer than any"),
         (("]>", '<!ATTLIST M x CDATA "' + "x" * 100_000 + '">]>'), "default values"),
@@ -247,7 +248,7 @@ def test_xml_that_is_cheap_to_write_is_cheap_to_refuse(tmp_path: Path) -> None:
     ):
         (tmp_path / "experiment.xml").write_text(text.replace(*change))
         refused(tmp_path, message)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_xml_without_values_is_refused(tmp_path: Path) -> None:

@@ -144,3 +144,14 @@ def test_its_events_stand_for_quantities(tmp_path: Path, shared_data: Path) -> N
     (profile,) = profiles(tmp_path, TEXT)
     own = {formula.quantity for formula in load_catalogue().resolve(profile.metrics, None)}
     assert own == {"instructions", "double_fp"}
+
+
+def test_the_run_time_among_events_of_a_group_of_ones_own_is_no_counter(tmp_path: Path) -> None:
+    text = "STRUCT,Info,3,,\nTABLE,Group 1 Raw,Custom,3,\nEvent,Counter,HWThread 0,HWThread 1,\n"
+    text += "Runtime (RDTSC) [s],TSC,2.5,2.4,\nINSTR_RETIRED_ANY,FIXC0,1000,3000,\nL1D_REPLACEMENT,PMC1,7,0,\n"
+    (profile,) = profiles(tmp_path, text)
+    assert profile.wall_seconds == 2.5
+    assert {name: total.sum for name, total in profile.metrics.items()} == {
+        "INSTR_RETIRED_ANY": 4000,
+        "L1D_REPLACEMENT": 7,
+    }

@@ -114,7 +114,7 @@ def test_real_cachegrind_output(own_data: Path) -> None:
     }  # fmt: skip
     assert read(own_data / "papi" / "cachegrind.out").format == "cachegrind"
     assert profile.labels["counters"] == "simulated"
-    assert profile.labels["command"] == "./work"
+    assert profile.labels["program"] == "work"
     assert profile.labels["simulated_LL"] == "268435456 B, 64 B, direct-mapped"
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from perf_assets.cli.commands.read import to_json
 from perf_assets.core.errors import BadInputError, UnreadableFileError
-from perf_assets.readers.read import read
+from perf_assets.readers.formats import FileKind
+from perf_assets.readers.read import _SINGLE_FILES, PROFILE_KINDS, read
 from tests.readers.databases import write_metric_dbs, write_v4
 from tests.readers.test_rajaperf_csv import KERNELS, TIMING
 
@@ -51,10 +52,10 @@ def test_tiny_files_are_refused(tmp_path: Path, content: bytes) -> None:
 )
 def test_repetitive_files_take_no_time(tmp_path: Path, unit: str) -> None:
     (tmp_path / "file").write_text(unit * (200_000 // len(unit)))
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(UnreadableFileError):
         read(tmp_path)
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_kind_restricts(tmp_path: Path) -> None:
@@ -152,3 +153,10 @@ def test_reading_imports_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_kind_of_profile_has_a_reader_and_a_line_in_the_documentation() -> None:
+    of_several_files = {kind for kind in FileKind if kind.name.startswith(("HPCTOOLKIT_", "PAPI", "ROCPROF_"))}
+    assert set(PROFILE_KINDS) == set(_SINGLE_FILES) | of_several_files, "a kind without a reader is read by nobody"
+    page = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text()
+    assert [name for name, _ in _SINGLE_FILES.values() if f"`{name}`" not in page] == []

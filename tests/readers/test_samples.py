@@ -157,6 +157,7 @@ def test_parquet(tmp_path: Path) -> None:
     assert second.labels == {"app": "b", "ranks": "8", "dictionary": "v"}
 
 
+@pytest.mark.slow
 def test_parquet_bomb_is_refused(tmp_path: Path) -> None:
     file = parquet(tmp_path, {"x": pa.array([1.0]).take(pa.array([0] * 20_000_000)), "y": pa.nulls(20_000_000)})
     assert file.stat().st_size < 2**20

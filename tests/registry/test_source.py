@@ -16,15 +16,9 @@ from perf_assets.registry.versions import load, promote, roll_back, versions
 pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return tmp_path
-
-
+@pytest.mark.slow
 def test_both_are_registered_with_all_that_belongs_to_them(
-    fleet: PairedSamples, trained: TrainedSource, store: Path
+    fleet: PairedSamples, trained: TrainedSource, own_registry: Path
 ) -> None:
     for with_amm in (False, True):
         version = register_source(trained, fleet, {"manifests_digest": "abc"}, with_amm=with_amm)
@@ -49,7 +43,7 @@ def test_both_are_registered_with_all_that_belongs_to_them(
     assert run.data.tags["manifests_digest"] == "abc"
     assert any("raw_xgboost" in name for name in run.data.metrics)
     assert "cross_validation.csv" in {file.path for file in client.list_artifacts(version.run_id)}
-    _answers_in_a_fresh_process(store, asked, found)
+    _answers_in_a_fresh_process(own_registry, asked, found)
 
 
 def _answers_in_a_fresh_process(store: Path, asked: pd.DataFrame, found: pd.DataFrame) -> None:
@@ -63,7 +57,9 @@ def _answers_in_a_fresh_process(store: Path, asked: pd.DataFrame, found: pd.Data
     pd.testing.assert_frame_equal(pd.read_parquet(store / "found.parquet"), found, check_exact=False, rtol=1e-5)
 
 
-def test_an_alias_moves_to_the_new_version(fleet: PairedSamples, trained: TrainedSource, store: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+def test_an_alias_moves_to_the_new_version(fleet: PairedSamples, trained: TrainedSource) -> None:
     for _ in range(2):
         promote(NAME, register_source(trained, fleet, {}, with_amm=True).version)
     assert versions(NAME) == {"with-amm": 2}
@@ -71,12 +67,15 @@ def test_an_alias_moves_to_the_new_version(fleet: PairedSamples, trained: Traine
     assert versions(NAME) == {"with-amm": 1}
 
 
-def test_what_is_not_registered_is_said(store: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+def test_what_is_not_registered_is_said() -> None:
     assert versions(NAME) == {}
     with pytest.raises(BadInputError, match=r"no model perf-source@with-amm .*train one"):
         load(NAME, "with-amm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [({"wall_seconds": 0.0}, "must be a number above 0")],

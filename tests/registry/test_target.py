@@ -1,7 +1,5 @@
 """A registered target model answers as the fitted one does, for tables as people give them."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,7 @@ from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.common.questions import with_questions
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
 from perf_assets.models.target.prior import refitted_priors
-from perf_assets.registry.store import EXPERIMENT, open_store
+from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.runs import questions
 from perf_assets.registry.tables.target import answer, example_questions
 from perf_assets.registry.target import champion_of, log_learning_curve, made_of, register_target, registered_name
@@ -25,14 +23,14 @@ def adapted(fleet: PairedSamples) -> AdaptedTarget:
     return adapt(fleet, "elm", refitted_priors(fleet, 0, PRIOR_COMPONENTS), 0, lambda line: None)
 
 
-def test_the_loaded_model_says_what_the_fitted_one_does(
-    adapted: AdaptedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+def test_the_loaded_model_says_what_the_fitted_one_does(adapted: AdaptedTarget) -> None:
     counters = ["PAPI_TOT_INS", "PAPI_BR_INS"]
     formulas = load_catalogue().resolve(counters, None)
-    version = register_target(adapted, formulas, {"inputs_digest": "abc"}, {"model_card.md": b"# A card"})
+    version = register_target(
+        adapted, formulas, {"inputs_digest": "abc", "manifests_digest": "abc"}, {"model_card.md": b"# A card"}
+    )
     assert versions(registered_name("elm")) == {CHALLENGER: version.version}
     (listed,) = registered(registered_name("elm"))
     assert {"mape", "mape_target_only", "mape_unchanged", "coverage_90", "severity", "shots"} <= set(listed.metrics)
@@ -53,8 +51,11 @@ def test_the_loaded_model_says_what_the_fitted_one_does(
         log_learning_curve("elm", curve)
     drawn = open_store().get_metric_history(version.run_id, "curve_mape_target_only")
     assert [(point.step, point.value) for point in drawn] == [(0, pytest.approx(0.3)), (5, pytest.approx(0.05))]
-    experiment = open_store().get_experiment_by_name(EXPERIMENT)
+    run = open_store().get_run(version.run_id)
+    assert [(put.dataset.name, put.dataset.digest) for put in run.inputs.dataset_inputs] == [("bundles of elm", "abc")]
+    experiment = open_store().get_experiment_by_name("perf-target")
     assert experiment is not None
+    assert run.info.experiment_id == experiment.experiment_id
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     assert champion_of("elm") is None
     promote(registered_name("elm"), version.version)

@@ -1,7 +1,5 @@
 """The registered vector model answers tables of runs."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,10 +28,9 @@ def test_a_program_without_gpus_sees_hosts(samples: VectorSamples) -> None:
     assert found == pytest.approx(samples.targets, nan_ok=True)
 
 
-def test_it_is_registered_and_answers(samples: VectorSamples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
-    monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+def test_it_is_registered_and_answers(samples: VectorSamples) -> None:
     settings = VectorSettings(components=["xgboost", "random_forest"])
     register_vector(train_vector(samples, "max", 0, settings), samples, {"manifests_digest": "abc"})
     assert versions(NAME) == {"challenger": 1}

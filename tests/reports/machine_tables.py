@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 
-from perf_assets.core.severity import Severity
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
 from perf_assets.reports.machine.facts import MachineFacts
 
@@ -105,6 +104,15 @@ def amms(machines: int = 14, components: int = 16) -> pd.DataFrame:
     return pd.DataFrame(np.random.default_rng(1).normal(size=(machines, components)), index=names)
 
 
+def kernel_times(of: pd.DataFrame) -> pd.DataFrame:
+    """Logarithms of times, two sizes of three kernels: a large first component slows SLOW, not FAST."""
+    first, noise = of.iloc[:, 0].to_numpy(), np.random.default_rng(2).normal(scale=0.01, size=(len(of), 6))
+    speeds = np.arange(len(of))[:, None] + noise
+    speeds[:, :2] += first[:, None]
+    speeds[:, 2:4] -= first[:, None]
+    return pd.DataFrame(speeds, of.index, ["SLOW", "SLOW", "FAST", "FAST", "NEITHER", "NEITHER"])
+
+
 def alignment(of: pd.DataFrame) -> pd.DataFrame:
     """The largest weight of each row."""
     largest = of.abs().to_numpy().argmax(axis=1)
@@ -192,7 +200,7 @@ def full(counters: tuple[int, int] = (40, 52)) -> MachineFacts:
         amms=amms(),
         candidates=candidates(),
         curve=curve(),
-        severity=Severity(0.42, 0.25, 0.85, 0.283, 200, "directions"),
+        severity=0.283,
         alignment=alignment(whole),
         alignment_weights=whole,
         alignment_source="quartz",

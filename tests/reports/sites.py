@@ -11,7 +11,7 @@ from perf_assets.reports.machine.page import machine_page
 from perf_assets.reports.modelx.page import modelx_page
 from perf_assets.reports.schedule.page import day_chart, schedule_page, sweep_chart, turnaround_chart
 from perf_assets.reports.vectors.page import growth_part, score_parts, vector_page
-from perf_assets.reports.xamm.amm_charts import amm_page, map_chart, vectors_chart
+from perf_assets.reports.xamm.amm_charts import amm_page, component_kernels, map_chart, vectors_chart
 from perf_assets.reports.xamm.page import xamm_page
 from tests.reports import machine_tables, result_tables
 from tests.reports.fleets import every_state, well
@@ -41,7 +41,12 @@ def results() -> dict[str, str]:
         "schedule.html": schedule_page(rows, charts, "Made up."),
         "pairs.html": pairs_page(matrix, gain_chart(matrix), medians),
         "modelx.html": modelx_page(result_tables.modelx_rows()),
-        "amm.html": amm_page(simulated, vectors_chart("amm", amms), map_chart("amm", amms)),
+        "amm.html": amm_page(
+            simulated,
+            vectors_chart("amm", amms),
+            map_chart("amm", amms),
+            component_kernels(amms, machine_tables.kernel_times(amms)),
+        ),
     }
 
 

@@ -28,6 +28,7 @@ def row_of(page: str, machine: str) -> str:
     return next(row for row in rows if f">{machine}<" in row)
 
 
+@pytest.mark.slow
 def test_every_machine_has_its_row(page: str) -> None:
     row = row_of(page, "h100")
     assert '<b>0.34</b><span class="spread under">0.31 to 0.38</span>' in row
@@ -41,6 +42,7 @@ def test_every_machine_has_its_row(page: str) -> None:
     assert "kWh" in page
 
 
+@pytest.mark.slow
 def test_nothing_of_the_data_is_markup_and_nothing_is_loaded(page: str) -> None:
     assert "&lt;b&gt;$x$" in page
     assert "<b>$x$" not in page

@@ -46,6 +46,7 @@ def test_bars_by_method_and_scenario() -> None:
     assert texts == ["42.0%†", "37.8%", "75.6%", "63.0%", "126%"]
 
 
+@pytest.mark.slow
 def test_wide_ranges_are_logarithmic() -> None:
     table = scores()
     table.loc[table["method"] == "raw_xgboost", "mape_ratio"] *= 100

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from perf_assets.core.addresses import MODELS_FIRST
 from perf_assets.reports.fleet.facts import VectorState
 from perf_assets.reports.fleet.findings import Tone, age, fleet_findings, next_actions, state_words
 from perf_assets.reports.fleet.page import champion_errors, fleet_page
@@ -39,7 +40,9 @@ def test_every_machine_has_its_row(page: str) -> None:
     assert '<a href="machine-quartz.html">quartz</a>' in row
     assert "5 hours ago" in row
     assert "<td>40</td><td>1,240</td>" in row
-    assert f'<a href="{MLFLOW}/#/models/perf-target-quartz/versions/3">version 3</a>' in row
+    assert (
+        f'<a href="{MLFLOW}/#/models/perf-target-quartz/versions/3?workflowType=machine_learning">version 3</a>' in row
+    )
     assert "<b>8.0%</b>" in row
     assert "<td>40.0%</td>" in row
     assert "<td>0.28</td>" in row
@@ -113,6 +116,12 @@ def test_the_summary_says_when_all_is_well() -> None:
     assert "(all simulated)" in said(replace(well(), is_simulated=True))
 
 
+def test_a_mark_that_all_machines_have_is_shown_once() -> None:
+    page = fleet_page(fleet(replace(well(), is_simulated=True)))
+    assert "all machines are simulated" in page
+    assert ">simulated<" not in page
+
+
 def test_long_lists_of_names_end() -> None:
     text = said(*(replace(well(f"m{number}"), champion=None) for number in range(9)))
     assert "No model yet of m0, m1, m2, m3, m4, m5 and 3 more." in text
@@ -137,7 +146,7 @@ def test_quarantine_strays_and_source_models_are_listed(page: str) -> None:
     assert '<td class="text">sha256 of profile.cali is not that of the manifest: copy the bundle again</td>' in page
     assert "laghos-&lt;b&gt;7" in page
     assert "<li>landing/readme.txt: no folder of a machine</li>" in page
-    assert f'<a href="{MLFLOW}/#/models/perf-source/versions/5">version 5</a>' in page
+    assert f'<a href="{MLFLOW}/#/models/perf-source/versions/5?{MODELS_FIRST}">version 5</a>' in page
     assert "Trained 2026-11-10 10:00 UTC (6 days ago)" in page
     assert "Made 2026-11-16 10:00 UTC." in page
 

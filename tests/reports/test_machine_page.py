@@ -11,13 +11,14 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
 
-from perf_assets.core.severity import Severity
 from perf_assets.reports.machine import figures
 from perf_assets.reports.machine.findings import machine_findings, severity_finding
-from perf_assets.reports.machine.numbers import distances, rank_correlation, transfer_gains
+from perf_assets.reports.machine.numbers import distances, method_name, rank_correlation, transfer_gains
 from perf_assets.reports.machine.page import machine_page
 from perf_assets.reports.scores import error
 from tests.reports import machine_tables as tables
+
+pytestmark = pytest.mark.slow
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ATTACK = '"><script>alert(1)</script>&'
@@ -49,7 +50,7 @@ def test_numbers_of_all_parts_are_there(page: str) -> None:
     assert "<td>0.30\N{MULTIPLICATION SIGN}</td>" in page  # product beside the best baseline, 0.10 / 0.33
     assert f">{error(0.1 * 1.2 / 6**0.5)} <span" in page  # the median of five seeds at 50 shots
     assert "88% <span" in page  # coverage of the product at 50 shots
-    assert "Severity is 0.42, its floor 0.25" in page
+    assert "Severity 0.28: the transfer is easy." in page
     nearest = distances(tables.amms(), "dane", "dane")
     assert f'{nearest.index[0]} <span class="spread">{nearest.iloc[0]:.2f}</span>' in page
     assert "perf::target_counter_" in page
@@ -139,18 +140,24 @@ def test_words_follow_the_data() -> None:
 @pytest.mark.parametrize(
     ("severity", "said"),
     [
-        (Severity(0.42, 0.25, 0.85, 0.283, 200, "directions"), "28% of the way from floor to ceiling"),
-        (Severity(0.2, 0.25, 0.85, 0.0, 200, "directions"), "not above its floor"),
-        (Severity(0.9, 0.25, 0.85, 1.0, 200, "directions"), "not below its ceiling"),
-        (Severity(0.5, 0.5, 0.5, 0.0, 200, "directions"), "cannot be told"),
+        (0.0, "Severity 0.00: the transfer is easy"),
+        (0.5, "Severity 0.50: the transfer is of middle difficulty"),
+        (0.9, "Severity 0.90: the transfer is hard"),
     ],
 )
-def test_severity_in_words(severity: Severity, said: str) -> None:
+def test_severity_in_words(severity: float, said: str) -> None:
     assert said in severity_finding(severity).headline
 
 
 def test_errors_beyond_use_read_the_same() -> None:
     assert [error(value) for value in (0.123, 12.3, 4e8, np.nan)] == ["12.3%", "1,230%", ">10,000%", "not known"]
+
+
+def test_the_page_draws_three_lines_and_tells_of_the_others_behind_a_fold(page: str) -> None:
+    unchanged, alone = method_name("source_unchanged"), method_name("target_ridge")
+    assert f"over the number of shots; lines: {method_name('product')}; {unchanged}; {alone}." in page
+    folded = page.split("<details><summary>All methods, our own variants too")[1].split("</details>")[0]
+    assert all(f'title="{method}"' in folded for method in ("with_prior", "target_gp"))
 
 
 def test_learning_curve_has_a_line_for_each_method() -> None:

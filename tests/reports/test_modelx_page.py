@@ -11,6 +11,8 @@ from perf_assets.reports.modelx.page import METHODS, learning_curves, modelx_pag
 from tests.reports.result_tables import modelx_rows
 from tests.reports.site_checks import check_page
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page() -> str:

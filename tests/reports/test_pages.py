@@ -13,7 +13,7 @@ from perf_assets.reports import site as page_module
 from tests.reports.site_checks import Page, check_site
 from tests.reports.sites import ODD
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
 
 FOLDER = Path(page_module.__file__).with_name("templates")
 TEXT_ON = {

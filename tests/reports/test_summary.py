@@ -68,6 +68,7 @@ def test_a_claim_over_two_scenarios_is_the_mean_of_both_changes() -> None:
     assert found.ours.lowest == found.ours.highest == pytest.approx(-0.7)
 
 
+@pytest.mark.slow
 def test_winners_and_losers_are_read_from_the_table() -> None:
     said = "\n".join(f"{finding.headline} {finding.detail}" for finding in findings(scores()))
     assert "embedding (TabNet) beats raw counters over all pairs" in said

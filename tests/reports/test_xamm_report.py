@@ -6,15 +6,47 @@ import re
 import pytest
 
 from perf_assets.reports.scores import ScorePlace, change, origin, percent
+from perf_assets.reports.xamm.findings import CLAIMS
 from perf_assets.reports.xamm.page import said, summary_picture, xamm_page
 from tests.reports.tables import embeddings, scores
 
+pytestmark = pytest.mark.slow
+
 PNG = b"\x89PNG\r\n\x1a\n"
+
+
+_CPU, _TO_GPU, _GPU = "CPU → CPU", "CPU → GPU", "GPU → GPU"
+PAPER = (
+    (1, _CPU, "XGBoost", "49.64"),
+    (1, _TO_GPU, "XGBoost", "99.07"),
+    (1, f"{_CPU} and {_TO_GPU}", "AdaBoost", "84.70"),
+    (1, f"{_CPU} and {_TO_GPU}", "bagging", "67.50"),
+    (1, f"{_CPU} and {_TO_GPU}", "random forest", "63.85"),
+    (1, f"{_CPU} and {_TO_GPU}", "XGBoost", "74.35"),
+    (2, _CPU, "against raw, XGBoost", "20.30"),
+    (2, _TO_GPU, "against raw, XGBoost", "3.31"),
+    (3, _CPU, "AMM added to the embedding", "3.20"),
+    (3, _TO_GPU, "AMM added to the embedding", "22.40"),
+    (3, _GPU, "AMM added to the embedding", "36.80"),
+    (4, _CPU, "option 2 (L2) against option 1", "25.50"),
+    (4, _TO_GPU, "option 2 (L2) against option 1", "2.64"),
+    (4, _CPU, "option 3 (variance) against option 1", "10.46"),
+    (4, _TO_GPU, "option 3 (variance) against option 1", "5.05"),
+)
+"""Figures of xAMM by experiment, scenario and what is compared."""
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
     return xamm_page(scores(), embeddings())
+
+
+def test_figures_are_quoted_with_the_experiment_and_scenario_that_they_are_of() -> None:
+    quoted = [claim for claim in CLAIMS if not claim.what.startswith("our best")]
+    assert len(quoted) == len(PAPER)
+    for claim, (experiment, scenario, what, figure) in zip(quoted, PAPER, strict=True):
+        assert (claim.number, claim.where, f"{-100 * claim.paper:.2f}") == (experiment, scenario, figure)
+        assert what in claim.what
 
 
 def test_the_page_has_ours_beside_the_papers(page: str) -> None:

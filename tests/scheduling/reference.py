@@ -187,3 +187,15 @@ class Reference:
             if free < option.nodes:
                 return False
         return True
+
+
+def fewest_nodes(runs: list[tuple[str, int, float]], asked: int, tolerance: float) -> int:
+    """Run (application, nodes, predicted seconds) that replaces the one asked for: fast enough, on the fewest nodes."""
+    app, nodes, seconds = runs[asked]
+    fast = [
+        (run[1], run[2], place)
+        for place, run in enumerate(runs)
+        if run[0] == app and run[2] <= (1 + tolerance) * seconds
+    ]
+    best = min(fast)
+    return asked if best[0] == nodes else best[2]

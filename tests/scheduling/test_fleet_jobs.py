@@ -11,7 +11,7 @@ from perf_assets.scheduling.fleet_jobs import FleetJobs, Freedom, Problem
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Machine
 from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE, STRATEGIES, better_loads, nodes_to_match
-from perf_assets.scheduling.traces.trace import synthetic_trace
+from tests.scheduling.traces import drawn_trace
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
@@ -31,7 +31,7 @@ PROBLEMS = [
 
 
 def test_rigid_jobs_are_those_of_the_trace() -> None:
-    trace = synthetic_trace(300, NODES, 0)
+    trace = drawn_trace(300, NODES, 0)
     jobs, _ = FleetJobs.mapped(trace, PROBLEMS, [NODES], 0).jobs(Planning(), Freedom())
     assert (jobs.run == trace.run).all()
     assert (jobs.nodes == trace.nodes).all()
@@ -40,7 +40,7 @@ def test_rigid_jobs_are_those_of_the_trace() -> None:
 
 
 def test_narrower_options_scale_as_the_problem_does() -> None:
-    trace = replace(synthetic_trace(200, NODES, 0), nodes=np.full(200, 16))
+    trace = replace(drawn_trace(200, NODES, 0), nodes=np.full(200, 16))
     fleet = FleetJobs.mapped(trace, PROBLEMS[:1], [NODES], 0)
     jobs, _ = fleet.jobs(Planning(), Freedom(nodes=True))
     assert jobs.nodes.reshape(-1, 3).tolist() == [[16, 8, 2]] * 200
@@ -54,7 +54,7 @@ def test_users_ask_for_the_fastest_run() -> None:
 
 
 def test_machines_are_options() -> None:
-    trace = replace(synthetic_trace(50, NODES, 0), nodes=np.full(50, 4))
+    trace = replace(drawn_trace(50, NODES, 0), nodes=np.full(50, 4))
     both = problem("wave", [0, 0, 1], [1, 2, 1], [3.0, 2.0, 1.0])
     jobs, _ = FleetJobs.mapped(trace, [both], [NODES, 8], 0).jobs(Planning(), Freedom(machine=True))
     assert jobs.machine.tolist() == [0, 1] * 50
@@ -63,14 +63,14 @@ def test_machines_are_options() -> None:
 
 
 def test_the_same_jobs_in_another_order_are_the_same_problems() -> None:
-    trace = synthetic_trace(300, NODES, 0)
+    trace = drawn_trace(300, NODES, 0)
     shaken = trace.shaken(4)
     ours, theirs = (FleetJobs.mapped(t, PROBLEMS, [NODES], 0).problem for t in (trace, shaken))
     assert dict(zip(trace.number, ours, strict=True)) == dict(zip(shaken.number, theirs, strict=True))
 
 
 def test_the_bias_of_a_model_is_learned() -> None:
-    trace = synthetic_trace(2000, NODES, 0)
+    trace = drawn_trace(2000, NODES, 0)
     jobs, _ = FleetJobs.mapped(trace, PROBLEMS[:1], [NODES], 0).jobs(Planning(), Freedom())
     fleet = FleetJobs.mapped(trace, PROBLEMS[:1], [NODES], 0)
     planned = STRATEGIES["predictor"].schedule(fleet, (Machine("box", NODES),)).jobs.estimate
@@ -81,7 +81,7 @@ def test_the_bias_of_a_model_is_learned() -> None:
 
 def test_the_experiment_says_where_predictions_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
-    experiment = Experiment(synthetic_trace(600, NODES, 1), PROBLEMS, Machine("box", NODES), 0)
+    experiment = Experiment(drawn_trace(600, NODES, 1), PROBLEMS, Machine("box", NODES), 0)
     lines: list[str] = []
     rows = experiment.rows([0.7, 1.0], 2, lines.append)
     assert len(rows) == len(STRATEGIES) * 3
@@ -95,7 +95,7 @@ def test_the_experiment_says_where_predictions_help(monkeypatch: pytest.MonkeyPa
 
 
 def test_nodes_to_match_are_the_fewest() -> None:
-    fleet = FleetJobs.mapped(synthetic_trace(300, NODES, 1).at_load(0.9, NODES), PROBLEMS, [NODES], 0)
+    fleet = FleetJobs.mapped(drawn_trace(300, NODES, 1).at_load(0.9, NODES), PROBLEMS, [NODES], 0)
     box = Machine("box", NODES)
     goal = 0.8 * measure(STRATEGIES[PRACTICE].schedule(fleet, (box,))).turnaround.mean
     needed = nodes_to_match(fleet, STRATEGIES[PRACTICE], box, goal)

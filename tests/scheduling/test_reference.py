@@ -1,6 +1,6 @@
 """The compiled scheduler and the slow one of `reference` agree on every event of random small traces.
 
-`PERF_ASSETS_FUZZ_EXAMPLES` sets the number of traces for each policy (a few hundred by default).
+`PERF_ASSETS_FUZZ_EXAMPLES` sets the number of traces for each policy (a hundred by default).
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.scheduling.reference import Job, Option, Reference
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
-EXAMPLES = int(os.environ.get("PERF_ASSETS_FUZZ_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("PERF_ASSETS_FUZZ_EXAMPLES", "100"))
 
 
 @st.composite
@@ -78,6 +78,7 @@ def reference_events(jobs: list[Job]) -> list[tuple[float, int, int, int, int]]:
     return sorted(events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", Policy)
 def test_every_event_agrees(policy: Policy) -> None:
     @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -12,7 +12,8 @@ from perf_assets.scheduling.events import EventKind, event_log, replay
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Schedule, simulate_trace
 from perf_assets.scheduling.traces.swf import read_swf
-from perf_assets.scheduling.traces.trace import Trace, synthetic_trace
+from perf_assets.scheduling.traces.trace import Trace
+from tests.scheduling.traces import drawn_trace
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
@@ -40,6 +41,7 @@ def holds(trace: Trace, schedule: Schedule) -> None:
     assert (schedule.seconds <= trace.run + 1e-6).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.gz"])
@@ -58,6 +60,7 @@ def test_invariants_hold_on_real_traces(shared_data: Path, name: str, plan: str,
         assert (np.diff(schedule.outcome.start) >= 0).all()
 
 
+@pytest.mark.slow
 def test_predictions_lower_slowdown_and_the_bound_is_kept(shared_data: Path) -> None:
     trace = real_trace(shared_data / "swf" / "KTH-SP2-1996-2.1-cln.swf.gz")
     found = {name: measure(simulate_trace(trace, 100, Policy.EASY, plan)) for name, plan in PLANS.items()}
@@ -70,7 +73,7 @@ def test_predictions_lower_slowdown_and_the_bound_is_kept(shared_data: Path) -> 
 @pytest.mark.parametrize("target", [0.01, 0.05])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_kills_are_as_many_as_wanted(target: float, seed: int) -> None:
-    trace = synthetic_trace(6000, 64, seed)
+    trace = drawn_trace(6000, 64, seed)
     plan = Planning(Estimates.PREDICTED, KillAt.BOUND, target)
     schedule = simulate_trace(trace, 64, Policy.EASY, plan)
     assert schedule.was_killed.mean() == pytest.approx(target, rel=0.25)
@@ -78,7 +81,7 @@ def test_kills_are_as_many_as_wanted(target: float, seed: int) -> None:
 
 def test_estimates_do_not_look_ahead() -> None:
     """Whatever happens to jobs that end later, what was planned for earlier ones stays the same."""
-    trace = synthetic_trace(800, 64, 0)
+    trace = drawn_trace(800, 64, 0)
     plan = Planning(Estimates.BOUND, KillAt.NEVER, 0.1)
     before = simulate_trace(trace, 64, Policy.FCFS, plan)
     cut = float(np.quantile(trace.submit, 0.6))
@@ -97,14 +100,14 @@ def trace_with_runs(trace: Trace, run: "np.ndarray[tuple[int], np.dtype[np.float
 
 
 def test_the_same_trace_gives_the_same_log() -> None:
-    trace = synthetic_trace(500, 32, 3)
+    trace = drawn_trace(500, 32, 3)
     logs = [event_log(simulate_trace(trace, 32, Policy.CONSERVATIVE, PLANS["predicted"])) for _ in range(2)]
     assert (logs[0].time == logs[1].time).all()
     assert (logs[0].kind == EventKind.KILL).sum() == 0
 
 
 def test_a_log_that_cannot_be_is_refused() -> None:
-    trace = synthetic_trace(50, 8, 0)
+    trace = drawn_trace(50, 8, 0)
     schedule = simulate_trace(trace, 8, Policy.EASY, Planning())
     log = event_log(schedule)
     with pytest.raises(BadInputError, match="more nodes"):
@@ -115,7 +118,7 @@ def test_a_log_that_cannot_be_is_refused() -> None:
 
 
 def test_load_and_shaking_and_repeating() -> None:
-    trace = synthetic_trace(400, 32, 0)
+    trace = drawn_trace(400, 32, 0)
     assert trace.at_load(1.3, 32).load(32) == pytest.approx(1.3)
     shaken = trace.shaken(1)
     assert sorted(shaken.run) == sorted(trace.run)
@@ -128,7 +131,7 @@ def test_load_and_shaking_and_repeating() -> None:
 
 
 def test_impossible_jobs_are_refused() -> None:
-    trace = synthetic_trace(100, 32, 0)
+    trace = drawn_trace(100, 32, 0)
     with pytest.raises(BadInputError, match="more nodes"):
         simulate_trace(trace, 2, Policy.EASY, Planning())
     with pytest.raises(BadInputError, match="bound"):

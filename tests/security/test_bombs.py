@@ -28,6 +28,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     return {found["name"]: found for found in map(json.loads, done.stdout.splitlines())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bombs.BOMBS)
 def test_a_bomb_is_refused_cheaply_and_in_one_line(name: str, outcomes: dict[str, dict[str, Any]]) -> None:
     found = outcomes[name]

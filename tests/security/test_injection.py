@@ -67,6 +67,7 @@ def test_counters_and_applications_are_no_sql(attacked: Warehouse, lake: Lake) -
         stored_runs(lake, "quartz", app="x' OR '1'='1")
 
 
+@pytest.mark.slow
 def test_counters_without_number_are_refused_and_many_are_cheap(lake: Lake) -> None:
     land_counters(lake, [f"c{number}" for number in range(20_000)], "too-many")
     land_counters(lake, [f"c{number}" for number in range(2_000)], "many")

@@ -72,6 +72,7 @@ def calls() -> Iterator[tuple[str, str, ast.Call]]:
                 yield str(file.relative_to(PACKAGE)), dotted(node.func), node
 
 
+@pytest.mark.slow
 def test_no_module_that_runs_what_it_reads_is_imported() -> None:
     for file in sources():
         for node in ast.walk(ast.parse(file.read_text())):
@@ -83,6 +84,7 @@ def test_no_module_that_runs_what_it_reads_is_imported() -> None:
                 assert not is_bad or name == "xml.sax.saxutils", (file, name)
 
 
+@pytest.mark.slow
 def test_no_call_runs_what_it_reads() -> None:
     for file, name, node in calls():
         assert name not in FORBIDDEN_CALLS, (file, name)
@@ -107,11 +109,17 @@ def test_a_model_file_with_a_pickle_in_it_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "evil").exists()
 
 
+def test_what_init_copies_is_no_home_in_use() -> None:
+    """The home of a checkout names its database once it was moved to PostgreSQL, where no other home belongs."""
+    assert not (PACKAGE / "cli" / "site" / "dagster.yaml").is_symlink()
+
+
 def test_nothing_listens_to_everybody() -> None:
     for file in [*sources(), PROJECT / "Makefile", PROJECT / "dagster_home" / "dagster.yaml"]:
         assert not re.search(r"0\.0\.0\.0|[\"']::[\"']", file.read_text()), file
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_the_repository() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, text=True, check=False)
     if listed.returncode:

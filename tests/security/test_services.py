@@ -12,9 +12,11 @@ from fastapi.testclient import TestClient
 
 from perf_assets.cli.commands import up
 from perf_assets.cli.support.output import say
+from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import is_own_registry
 from perf_assets.core.text import without_passwords
+from perf_assets.serving import site
 from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.http.guard import Guard, is_loopback
 
@@ -122,14 +124,16 @@ def test_pages_listen_on_this_machine_only_and_no_argument_is_a_secret(
     monkeypatch.setattr(up, "wait_until_ready", lambda *_: None)
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", STORE)
-    up._start_all(tmp_path, 1, 2)
-    assert len(started) == 4
+    up._start_all(tmp_path, Addresses())
+    assert len(started) == 5
     for command, environment in started:
         assert PASSWORD not in " ".join(command)
         assert environment["MLFLOW_BACKEND_STORE_URI"] == STORE
         if "code-server" in command:
             socket_folder = Path(command[1 + command.index("--socket")]).parent
             assert socket_folder.stat().st_mode & 0o077 == 0, "whoever reaches it runs code as its owner"
+        elif "perf_assets.serving.site" in command:
+            assert site.HOST == "127.0.0.1"
         elif "daemon" not in command[0]:
             assert command[1 + command.index("-h" if "-h" in command else "--host")] == "127.0.0.1"
 

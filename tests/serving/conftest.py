@@ -1,5 +1,6 @@
 """A small fleet with registered models: cedar has two versions, the first the champion; the source models know all."""
 
+import shutil
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -118,15 +119,15 @@ def trained_source(samples: PairedSamples, encoder_version: str) -> TrainedSourc
 
 
 @pytest.fixture(scope="session")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
-    return _registered(tmp_path_factory.getbasetemp() / "serving")
+def fleet(empty_registry: Path, tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    return _registered(tmp_path_factory.getbasetemp() / "serving", empty_registry)
 
 
 @cache
-def _registered(root: Path) -> Fleet:
+def _registered(root: Path, registry: Path) -> Fleet:
     """Made once in this process: pytest would make the fixture again where tests of another folder import it."""
     root.mkdir()
-    uri = f"sqlite:///{root / 'mlflow.db'}"
+    uri = f"sqlite:///{shutil.copyfile(registry, root / 'mlflow.db')}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERF_ASSETS_LAKE", str(root))
         patch.setenv("MLFLOW_TRACKING_URI", uri)

@@ -26,7 +26,7 @@ from perf_assets.workflows.ingest import ingest_machine
 from tests.features.fleet_tables import GPU, SPEEDS, WITHOUT_GPU
 from tests.serving.conftest import MACHINE, Fleet
 
-pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serving")]
 
 SIZES = 4
 """Of each application; cedar ran one of Kripke, twice."""
@@ -270,7 +270,8 @@ def test_bad_input_is_one_line(fleet: Fleet, stocked: OpenLake, tmp_path: Path) 
         ("Kripke", *machines, "--power", "elm=2"): "--power elm: is none of the machines that are compared",
         ("Kripke", *machines, "--power", "fir=-2"): "--power fir=-2: must be above 0",
         ("Kripke", *machines, "--price", "fir"): "--price 'fir': must be NAME=NUMBER",
-        ("Kripke", *machines, "--no-gpus", "Laghos"): "--no-gpus Laghos: is none of the applications",
+        ("Kripke", *machines, "--gpus", "Laghos=0"): "--gpus Laghos=0: is none of the applications",
+        ("Kripke", *machines, "--no-gpus", "Laghos"): "--gpus Laghos=0: is none of the applications",
         ("Kripke", *machines, "--json", "--csv"): "exclude each other",
         ("Kripke", *machines, "--out", "page.pdf"): "must end with .html, .json or .csv",
         ("Kripke", *machines, "--out", str(tmp_path / "no" / "page.html")): "make the folder first",

@@ -80,7 +80,8 @@ def test_machines_models_health_and_the_page(client: TestClient) -> None:
     description = client.get("/openapi.json").json()
     paths = {"/predict", "/predict/{model}", "/observe", "/machines", "/models", "/health"}
     assert set(description["paths"]) == paths
-    page = client.get("/docs").text
+    page = client.get("/").text
+    assert page == client.get("/docs").text, "who comes to the address alone is led there"
     assert "POST" in page
     assert "src=" not in page, "it works without network"
     for path in ("/predict", "/observe"):
@@ -94,6 +95,7 @@ def test_the_examples_of_the_page_are_valid_questions(client: TestClient) -> Non
     assert (answer.status_code, answer.json()["error"][:25]) == (404, "machine 'dane' is not kno")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "status", "reason"),
     [
@@ -211,6 +213,7 @@ def test_an_observed_run_counts_for_the_next_question(client: TestClient, fleet:
     assert (wrong.status_code, wrong.json()["error"]) == (422, "wall_seconds: Input should be greater than 0")
 
 
+@pytest.mark.slow
 def test_the_champion_is_replaced_while_questions_are_answered(client: TestClient, fleet: Fleet) -> None:
     asked = question(fleet, fleet.unseen()[:3])
     found: list[tuple[int, Any]] = []

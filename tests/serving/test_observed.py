@@ -35,6 +35,7 @@ def slower(fleet: Fleet, row: int) -> float:
     return {"Kripke": 1.5, "Laghos": 0.8}.get(str(fleet.samples.apps[row]), 1.1)
 
 
+@pytest.mark.slow
 def test_a_stream_of_observed_jobs_lowers_the_error(predictor: Predictor, fleet: Fleet) -> None:
     jobs = fleet.unseen()[:100]
     assert len(jobs) == 100
@@ -61,6 +62,7 @@ def test_a_stream_of_observed_jobs_lowers_the_error(predictor: Predictor, fleet:
     ), "after a restart nothing is lost"
 
 
+@pytest.mark.slow
 def test_an_observed_run_is_a_bundle_that_ingestion_takes(predictor: Predictor, fleet: Fleet, lake: Lake) -> None:
     row = fleet.unseen()[0]
     noted = predictor.observe([observation(fleet, row, counters={"PAPI_TOT_INS": 1e9})])[0]

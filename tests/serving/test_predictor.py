@@ -13,6 +13,8 @@ from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
 from perf_assets.features.counters.raw import by_quantity, features_from_counters, features_of_run
 from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
 from perf_assets.models.target.prior import refitted_priors
+from perf_assets.registry.target import UNPAIRED
+from perf_assets.registry.versions import promote
 from perf_assets.serving.answers import Prediction, Rows
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Run
@@ -146,10 +148,13 @@ def test_unknown_targets_and_machines_without_a_model_say_what_to_land(predictor
         predictor.predict([fleet.run(0)], "nowhere")
     (predictor.lake.landing / "newbox").mkdir()
     with pytest.raises(
-        UnknownError, match=r"newbox has no champion yet \(land its RAJAPerf runs .*nothing describes it yet: .*ingest'"
+        UnknownError,
+        match=r"newbox has no champion yet \(no RAJAPerf run has landed, and no application run .* --machine newbox",
     ):
         predictor.predict([fleet.run(0)], "newbox")
-    assert {machine.machine: machine.next_step for machine in predictor.machines()}["newbox"].startswith("land its")
+    assert {machine.machine: machine.next_step for machine in predictor.machines()}["newbox"].startswith(
+        "no RAJAPerf run"
+    )
 
 
 def test_programs_that_never_used_gpus_are_taken_not_to(predictor: Predictor, fleet: Fleet) -> None:
@@ -164,6 +169,7 @@ def test_programs_that_never_used_gpus_are_taken_not_to(predictor: Predictor, fl
     assert any("taken to use GPUs" in warning for warning in silent.warnings)
 
 
+@pytest.mark.slow
 def test_a_champion_of_a_machine_with_gpus_has_two_views(predictor: Predictor, fleet: Fleet) -> None:
     adapted = adapt(fleet.samples, "elm", refitted_priors(fleet.samples, 0, PRIOR_COMPONENTS), 0, lambda line: None)
     elm = ServedTarget(adapted, [], predictor.models.catalogue, 1, predictor.models.champion(MACHINE).made_at, True)
@@ -225,3 +231,19 @@ def test_the_api_shows_tables(predictor: Predictor, fleet: Fleet) -> None:
     assert isinstance(everywhere[0], Prediction)
     with pytest.raises(BadInputError, match="there is no data lake at"):
         open_lake("/nowhere/at/all")
+
+
+def test_a_champion_that_answers_tables_alone_takes_the_place_of_one_that_answers_runs(predictor: Predictor) -> None:
+    models, store = predictor.models, mlflow.MlflowClient()
+    assert models.champion(MACHINE).version == 1
+    store.set_model_version_tag(NAME, "2", "kind", UNPAIRED)
+    try:
+        promote(NAME, 2)
+        models.refresh()
+        assert models.target(MACHINE) is None, "the version before is not used on"
+        assert models.asked_with_tables(MACHINE) == NAME
+    finally:
+        store.delete_model_version_tag(NAME, "2", "kind")
+        promote(NAME, 1)
+    models.refresh()
+    assert models.champion(MACHINE).version == 1

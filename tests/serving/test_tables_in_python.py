@@ -30,6 +30,7 @@ def opened(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenL
     return open_lake(lake.root)
 
 
+@pytest.mark.slow
 def test_tables_are_data_frames_or_arrow(opened: OpenLake) -> None:
     frame = opened.table("raw_profiles__counters")
     assert isinstance(frame, pd.DataFrame)
@@ -42,6 +43,7 @@ def test_tables_are_data_frames_or_arrow(opened: OpenLake) -> None:
         opened.table("raw_profile_counters")
 
 
+@pytest.mark.slow
 def test_queries_take_parameters_and_cannot_write(opened: OpenLake, tmp_path: Path) -> None:
     found = opened.sql("SELECT value_sum FROM raw_profiles__counters WHERE counter = ?", "instructions")
     assert found["value_sum"].tolist() == [5.0]

@@ -17,6 +17,7 @@ from tests.conftest import COLLECTED_AT, profile_facts
 from tests.workflows.little_datasets import OTHER_NAMES, ingest, land_table, land_three, runs
 
 
+@pytest.mark.slow
 def test_a_table_comes_back_as_it_was_given(lake: Lake) -> None:
     land_three(lake)
     assert landed_datasets(lake, "quartz") == {"new", "old"}
@@ -36,6 +37,7 @@ def test_a_table_comes_back_as_it_was_given(lake: Lake) -> None:
         assembled(warehouse, "nobody")
 
 
+@pytest.mark.slow
 def test_rows_of_several_tables_are_put_together_and_count_once(lake: Lake) -> None:
     whole = runs(30, 1).assign(grade="7")
     land_table(lake, whole[:20], "quartz", "seconds", dataset="d")

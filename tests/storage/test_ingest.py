@@ -97,6 +97,7 @@ def read_half(directory: Path, manifest: Manifest, digest: str, name: str) -> Co
     return Content("test", {RUNS.name: content.rows[RUNS.name], COUNTERS.name: rows()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows_in_memory", [1, 2, 5000])
 def test_a_bundle_that_turns_out_bad_half_way_leaves_no_rows(lake: Lake, rows_in_memory: int) -> None:
     limits = RecordLimits(rows_in_memory=rows_in_memory, rows_in_group=rows_in_memory)
@@ -247,6 +248,7 @@ def test_a_damaged_ledger_is_one_clear_line(lake: Lake) -> None:
         pending(lake, "quartz")
 
 
+@pytest.mark.slow
 def test_parts_are_merged_and_dead_ones_removed(lake: Lake) -> None:
     for number in range(8):
         land_counters(lake, f"b{number}", profile_facts(), {"INS": number})
@@ -258,6 +260,7 @@ def test_parts_are_merged_and_dead_ones_removed(lake: Lake) -> None:
     assert sorted(files) == MachineRecord(lake.record, "quartz").live_parts(COUNTERS)
 
 
+@pytest.mark.slow
 def test_rebuilding_from_the_record_alone_gives_the_same_warehouse(lake: Lake) -> None:
     for machine in ("quartz", "ruby"):
         land_counters(lake, "b1", profile_facts(machine), {"INS": 1, "CYC": 2})
@@ -288,6 +291,7 @@ def _ingest_elsewhere(root: Path, machine: str) -> None:
     ingest(Lake(root), machine)
 
 
+@pytest.mark.slow
 def test_two_processes_ingest_two_machines_at_once(lake: Lake) -> None:
     machines = ["quartz", "ruby"]
     for machine in machines:
@@ -310,6 +314,7 @@ def _read_for_a_while(root: Path, seconds: float) -> None:
         time.sleep(seconds)
 
 
+@pytest.mark.slow
 def test_a_writer_waits_for_readers_and_gives_up_with_one_line(lake: Lake) -> None:
     land_counters(lake, "b1", profile_facts(), {"INS": 1})
     ingest(lake)

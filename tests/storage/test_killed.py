@@ -73,6 +73,7 @@ def half_ingested(tmp_path: Path) -> Path:
     return lake.root
 
 
+@pytest.mark.slow
 def test_killed_anywhere_the_next_ingestion_repairs(half_ingested: Path, tmp_path: Path) -> None:
     undisturbed = tmp_path / "undisturbed"
     shutil.copytree(half_ingested, undisturbed)

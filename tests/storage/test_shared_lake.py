@@ -144,6 +144,7 @@ def warehouse_rows(folder: Path, host: str) -> list[tuple[object, ...]]:
         return [*rows, *connection.execute(counters).fetchall()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3])
 def test_hosts_that_land_and_ingest_at_once_lose_nothing(tmp_path: Path, seed: int) -> None:
     lake = Lake(tmp_path / "lake")
@@ -243,6 +244,7 @@ def test_who_holds_a_lease_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
     assert len(list((lake.locks / "quartz.leases").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_what_models_make_on_one_host_is_in_the_warehouse_of_another(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,11 @@
 """Machines are described once, source models take descriptions, target models start from registered source models."""
 
 import json
+import runpy
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from getpass import getuser
 from pathlib import Path
 
 import mlflow
@@ -25,7 +28,7 @@ from perf_assets.registry.lineage import chain
 from perf_assets.registry.source import NAME, WITH_AMM, load_source
 from perf_assets.registry.tables.source import descriptions_text
 from perf_assets.registry.target import register_target
-from perf_assets.registry.versions import promote, versions
+from perf_assets.registry.versions import promote, unpin, versions
 from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Run
@@ -35,19 +38,22 @@ from perf_assets.workflows.adapt import AdaptationInputs, adaptation_inputs, tar
 from perf_assets.workflows.chains import roll_back
 from perf_assets.workflows.describe import describe, description_of
 from perf_assets.workflows.inputs import make_inputs
-from perf_assets.workflows.train import RegisteredSource, train_and_register
+from perf_assets.workflows.train import RegisteredSource, move_aliases, train_and_register
 from tests.described import DescribedFleet, quick_encoder
-from tests.features.fleet_tables import fleet_tables
+from tests.features.fleet_tables import EIGHT, fleet_tables
+from tests.installation import PROJECT
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("chain")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("chain")]
 LATE = "cedar"
 """Lands its RAJAPerf runs after the training."""
+SEVEN = tuple(machine for machine in EIGHT if machine != LATE)
 SETTINGS = SourceSettings(
     without_amm=("raw_xgboost",),
     with_amm=("raw_amm_xgboost",),
     baselines=(),
     machine_models=("bilinear", "mixture"),
 )
+EXAMPLE = PROJECT / "examples" / "inputs" / "fit.py"
 LIMITS = Limits(body_bytes=200_000, rows=100, seconds=60.0)
 MADE_OF = {"manifests_digest": "abc", "manifests_count": "7", "is_simulated": "true"}
 
@@ -84,22 +90,26 @@ def train(lake: Lake, runs: pd.DataFrame) -> RegisteredSource:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(empty_registry: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     root = tmp_path_factory.mktemp("chain")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERF_ASSETS_LAKE", str(root))
         patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{root}/mlflow/mlflow.db")
         patch.setenv("PERF_ASSETS_THREADS", "1")
         (root / "mlflow").mkdir()
-        lake, tables = Lake(root), fleet_tables()
-        early = tables.of(["ash", "birch", "elm", "fir"])
+        shutil.copyfile(empty_registry, root / "mlflow" / "mlflow.db")
+        lake, tables = Lake(root), fleet_tables(fleet=EIGHT)
+        early = tables.of([*SEVEN])
         encode(early)
-        land(lake, early, "ash", "birch", "elm", "fir")
+        land(lake, early, *SEVEN)
         yield Site(lake, tables, train(lake, early.runs))
 
 
 def run_on(site: Site, machine: str) -> Run:
-    row = json.loads(site.tables.runs[site.tables.runs["machine"] == machine].iloc[0].to_json(double_precision=15))
+    """A run on a machine; on fir, which has none in the lake, one that was done on ash."""
+    measured_on = "ash" if machine == "fir" else machine
+    runs = site.tables.runs
+    row = json.loads(runs[runs["machine"] == measured_on].iloc[0].to_json(double_precision=15)) | {"machine": machine}
     counters = {k: float(v) for k, v in row.items() if str(k).endswith(("_ratio", "_count", "_bytes"))}
     given = {name: row[name] for name in ("machine", "app", "args", "ranks", "threads", "wall_seconds")}
     return Run.model_validate({**given, "counters": counters, "uses_gpus": bool(row["gpus"])})
@@ -113,7 +123,8 @@ def test_a_machine_that_lands_after_training_is_answered_with_its_amm_from_every
     predictor = Predictor(site.lake)
     model = load_source(before[WITH_AMM])
     assert LATE not in model.machines.samples.machines
-    for machine in ("ash", "birch", "elm"):
+    served = mlflow.pyfunc.load_model(f"models:/{NAME}@{WITH_AMM}")
+    for machine in SEVEN:
         run = run_on(site, machine)
         (answer,) = predictor.predict([run], LATE)
         assert (answer.model, answer.is_with_amm) == (NAME, True)
@@ -129,7 +140,6 @@ def test_a_machine_that_lands_after_training_is_answered_with_its_amm_from_every
                 }
             ]
         )
-        served = mlflow.pyfunc.load_model(f"models:/{NAME}@{WITH_AMM}")
         newer = descriptions_text(description_of(site.lake, LATE, model.encoder_version))
         found = served.predict(asked, params={"descriptions": newer}).iloc[0]
         assert found["predicted_seconds"] == pytest.approx(answer.predicted_seconds, rel=1e-6)
@@ -203,45 +213,79 @@ def test_another_source_version_makes_another_target_and_chains_can_be_read_and_
     assert [link["name"] for link in json.loads(printed.stdout)["lineage"]] == [link.name for link in links]
 
     # A training on other data: another encoder, another source model.
-    other = site.tables.of(["ash", "birch", "elm", "fir", LATE])
+    other = site.tables
     slower = other.runs.assign(
         wall_seconds=np.where(other.runs["machine"] == "birch", 3.0, 1.0) * other.runs["wall_seconds"]
     )
     encode(other)
-    land(site.lake, other, "ash", "birch", "elm", "fir", LATE)
-    second_version = train(site.lake, slower[slower["machine"] != LATE]).versions[True].version
+    land(site.lake, other, *EIGHT)
+    second_made = train(site.lake, slower[slower["machine"] != LATE])
+    second_version = second_made.versions[True].version
     assert versions(NAME)[WITH_AMM] == second_version
-    rows = rows_of(site.lake, AMMS, LATE)
-    assert rows is not None
-    assert rows["encoder_version"].nunique() == 2, "the encoder of the source model before is still in use"
+    assert len(encoders_that_described(site, LATE)) == 2, "the encoder of the source model before is still in use"
     again = site.inputs(LATE, few, first_version)
     assert again.digest == first.digest
     second = site.inputs(LATE, few)
     assert second.digest != first.digest
     assert seconds(again.adapt(lambda line: None), LATE) == pytest.approx(seconds(model, LATE), rel=1e-9)
-    assert seconds(second.adapt(lambda line: None), LATE) != pytest.approx(seconds(model, LATE), rel=1e-3)
+    adapted = second.adapt(lambda line: None)
+    assert seconds(adapted, LATE) != pytest.approx(seconds(model, LATE), rel=1e-3)
 
+    promote(version.name, register_target(adapted, [], target_tags(second, MADE_OF), {}).version)
+    assert [link.version for link in chain(version.name)] == [2, second_version, 2]
+    assert roll_back(site.lake, version.name) == ("champion", 1, 2)
+    assert [link.version for link in chain(version.name)] == [1, first_version, 1]
+    going_back_to_an_encoder_keeps_chains_whole(site)
     assert roll_back(site.lake, NAME) == (WITH_AMM, first_version, second_version)
     (answer,) = Predictor(site.lake).predict([run_on(site, "elm")], "birch")
     assert answer.model_version == first_version
-    promote(NAME, second_version)
+    move_aliases(second_made)
+    assert versions(NAME)[WITH_AMM] == first_version, "a person has chosen another one"
+    assert unpin(NAME) == [f"{WITH_AMM}: version {first_version} by {getuser()}"]
+    move_aliases(replace(second_made, log_errors={"machine": (1.43, 1.04)}))
+    assert versions(NAME)[WITH_AMM] == first_version, "an alias moves to what is not worse than plain answers"
+    move_aliases(second_made)
+    assert versions(NAME)[WITH_AMM] == second_version
+    assert second.described is not None
     path = site.lake.record / AMMS.name / f"machine={LATE}" / "rows.parquet"
     kept = pd.read_parquet(path)
     kept[kept["encoder_version"] == second.described.encoder_version].to_parquet(path, index=False)
-    with pytest.raises(BadInputError, match=f"could not answer for {LATE}: its encoder"):
-        roll_back(site.lake, NAME)
+    for name in (NAME, registered_amm.NAME):
+        with pytest.raises(BadInputError, match=rf"{name} version \d+ could not answer for {LATE}: its encoder"):
+            roll_back(site.lake, name)
 
 
-def test_the_inputs_of_downstream_models_are_exported_and_can_be_learned_from(site: Site, tmp_path: Path) -> None:
-    from sklearn.ensemble import RandomForestRegressor
+def encoders_that_described(site: Site, machine: str) -> set[str]:
+    rows = rows_of(site.lake, AMMS, machine)
+    assert rows is not None
+    return set(rows["encoder_version"])
 
+
+def going_back_to_an_encoder_keeps_chains_whole(site: Site) -> None:
+    """A third encoder, which no source model takes yet, comes and goes."""
+    before = encoders_that_described(site, LATE)
+    encode(site.tables.of(["ash", "birch", LATE]))
+    land(site.lake, site.tables, LATE)
+    assert len(encoders_that_described(site, LATE)) == 3
+    assert roll_back(site.lake, registered_amm.NAME) == ("champion", 2, 3)
+    land(site.lake, site.tables, LATE)
+    assert encoders_that_described(site, LATE) == before, "what no registered model takes is gone"
+    (answer,) = Predictor(site.lake).predict([run_on(site, "elm")], "birch")
+    assert (answer.model, answer.is_with_amm) == (NAME, True)
+
+
+def test_the_inputs_of_downstream_models_are_exported_and_can_be_learned_from(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(BadInputError, match="no inputs of models yet"):
         CliRunner().invoke(cli, ["export", "inputs", "--out", str(tmp_path / "f.parquet")], catch_exceptions=False)
     rows = make_inputs(site.lake, site.tables.runs)
     done = CliRunner().invoke(cli, ["export", "inputs", "--out", str(tmp_path / "f.parquet"), "--json"])
     assert json.loads(done.stdout)["rows"] == len(rows)
     table = pd.read_parquet(tmp_path / "f.parquet")
-    features = table.filter(regex="^(embedding|source_amm|target_amm)_")
     assert {"relative_time", "is_simulated", "encoder_version", "source_version"} <= set(table)
-    model = RandomForestRegressor(20, random_state=0).fit(features, np.log(table["relative_time"]))
-    assert model.score(features, np.log(table["relative_time"])) > 0.8
+    assert {"embedding_0", "source_amm_0", "target_amm_0"} <= set(table)
+    monkeypatch.setattr("sys.argv", ["fit.py", str(tmp_path / "f.parquet")])
+    found = runpy.run_path(str(EXAMPLE))
+    assert f"of {len(rows)} rows" in capsys.readouterr().out
+    assert found["model"].fit(found["inputs"], found["wanted"]).score(found["inputs"], found["wanted"]) > 0.8

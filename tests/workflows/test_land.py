@@ -84,8 +84,8 @@ def test_a_dry_run_says_where_each_fact_is_from_and_lands_nothing(lake: Lake, tm
     assert facts["app"] == {"value": "kripke.exe", "from": "program"}
     assert facts["args"] == {"value": "--size 0", "from": "command line"}
     assert facts["threads"] == {"value": "2", "from": "given"}
-    assert facts["ranks"] == {"value": "4", "from": "the files"}
-    assert facts["wall_seconds"] == {"value": "2.5", "from": "the files"}
+    assert facts["ranks"] == {"value": "4", "from": "jobsize"}
+    assert facts["wall_seconds"] == {"value": "2.5", "from": "elapsed_time"}
     assert not lake.root.exists()
 
 
@@ -96,6 +96,19 @@ def test_a_tree_of_many_runs_becomes_many_bundles(lake: Lake, tmp_path: Path) ->
     assert {entry.path for manifest in manifests(lake) for entry in manifest.files} == {"a.cali"}
     assert "holds 12: land that one alone" in refused(tmp_path / "campaign", "--wall-seconds", "3")
     assert "--name is for one bundle" in refused(tmp_path / "campaign", "--name", "x")
+
+
+def test_of_a_workspace_only_profiles_are_taken(lake: Lake, tmp_path: Path) -> None:
+    """As Benchpark leaves them: scripts, logs with names, core files, and links to what was installed."""
+    tree = campaign(tmp_path, 2)
+    (tree / "run0" / "execute_experiment").write_text("#!/bin/sh\ncd /g/ted\n")
+    (tree / "run0" / "spot" / "core").write_bytes(bytes(1000))
+    (tree / "run1" / "gcc").symlink_to("/usr/bin/gcc")
+    (tree / "software").symlink_to("/usr")
+    assert len(run(tree)) == 2
+    assert [entry.path for manifest in manifests(lake) for entry in manifest.files] == ["a.cali", "a.cali"]
+    shutil.rmtree(tree / "run0")
+    assert "'software' is a symbolic link" in refused(tree)
 
 
 def test_folders_with_a_manifest_are_taken_out_of_a_tree(lake: Lake, tmp_path: Path) -> None:
@@ -132,6 +145,31 @@ def test_rajaperf_and_applications_of_one_tree_land_apart(lake: Lake, tmp_path: 
     tree = campaign(tmp_path, 1)
     shutil.copy(next((shared_data / "rajaperf" / "quartz_cali" / "gcc_O3").glob("*.cali")), tree / "r.cali")
     assert {(row["machine"], row["kind"]) for row in run(tree)} == {("quartz", "rajaperf"), ("opal", "profile")}
+
+
+def test_rajaperf_says_when_and_with_what_it_was_made(lake: Lake, tmp_path: Path, shared_data: Path) -> None:
+    for build in ("gcc_O3", "clang"):
+        shutil.copy(next((shared_data / "rajaperf" / "quartz_cali" / build).glob("*.cali")), tmp_path / f"{build}.cali")
+    for given in ([], ["--machine", "quartz"]):
+        facts = run(tmp_path, "--dry-run", *given)[0]["facts"]
+        assert facts["collected_at"]["value"].startswith("2023-12-2")
+        assert facts["collected_at"]["from"] == "launch date in .cali"
+        assert facts["environment"]["value"].startswith("2 different: clang++-14.0.6; -O3 ")
+        assert "| g++-10.3.1; -Ofast -march=native -O3" in facts["environment"]["value"]
+    facts = run(tmp_path, "--dry-run", "--environment", "gcc 12")[0]["facts"]
+    assert facts["environment"] == {"value": "gcc 12", "from": "given"}
+
+
+def test_a_simulated_run_says_its_command_without_folders(lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "cachegrind.out"
+    file.write_text("desc: D1 cache: 1\ncmd: /g/ted/work -n 3 /g/ted/deck.in\nevents: Ir\nfn=main\n1 7\nsummary: 7\n")
+    facts = run(file, "--machine", "opal", "--wall-seconds", "2", "--dry-run")[0]["facts"]
+    assert (facts["app"]["value"], facts["args"]["value"]) == ("work", "-n 3 deck.in")
+    run(file, "--machine", "opal", "--wall-seconds", "2")
+    directory = next(lake.landing.glob("*/*"))
+    manifest = parse_manifest((directory / "manifest.json").read_bytes())
+    (row,) = read_bundle(directory, manifest, "digest", directory.name).rows["raw_profiles__runs"]
+    assert "/ted" not in json.dumps({key: str(value) for key, value in row.items() if key != "collected_at"})
 
 
 def test_what_contradicts_the_files_is_refused(lake: Lake, tmp_path: Path) -> None:
@@ -189,7 +227,7 @@ def test_threads_of_a_command_file_that_holds_nothing_else(lake: Lake, tmp_path:
         if file.suffix in (".csv", ".txt") and file.name != "cmd.txt":
             shutil.copy(file, folder)
     done = CliRunner().invoke(cli, ["land", str(folder), "--machine", "epyc-vm", "--json"])
-    assert "timings of OpenMP do not say their threads" in done.stderr
+    assert "OpenMP timings lack a thread count" in done.stderr
     (folder / "cmd.txt").write_text("OMP_NUM_THREADS=112\n")
     done = CliRunner().invoke(cli, ["land", str(folder), "--machine", "epyc-vm", "--json"])
     assert done.stderr == ""

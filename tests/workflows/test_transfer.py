@@ -72,6 +72,7 @@ def test_words_that_were_never_seen_and_columns_that_are_not_there_are_told(adap
         adapted.predict(pd.DataFrame({"other": [1.0]}))
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_shots_are_one_more_source() -> None:
     source = PlainTable("old", runs(40, 1), "seconds")
     found = adapt_tables(
@@ -83,6 +84,7 @@ def test_rows_beyond_the_shots_are_one_more_source() -> None:
     assert np.abs(np.exp(found.predict(asked).log_time) / asked["seconds"] - 1).mean() < 0.2
 
 
+@pytest.mark.slow
 def test_a_worse_model_does_not_replace_the_champion_and_drift_is_seen(adapted: AdaptedTransfer) -> None:
     rows = runs(24, 2, 9.0)
     rows.index = rows.index.map(str)
@@ -99,6 +101,7 @@ def test_a_worse_model_does_not_replace_the_champion_and_drift_is_seen(adapted: 
     assert 0.2 < drifted.worst[0][1] < 0.5
 
 
+@pytest.mark.slow
 def test_what_to_measure_next_is_what_ran_elsewhere(lake: Lake) -> None:
     land_three(lake)
     warehouse = ingest(lake)
@@ -145,6 +148,7 @@ def test_settings_choose_sources_and_change_what_a_model_is_made_of(lake: Lake) 
     assert chosen.digest != every.digest
 
 
+@pytest.mark.slow
 def test_a_machine_that_pairs_with_nothing_is_adapted_from_tables_of_runs() -> None:
     def wide(rows: int, seed: int, slowness: float) -> pd.DataFrame:
         frame = runs(rows, seed, slowness).rename(columns={**OTHER_NAMES, "seconds": "wall_seconds"})

@@ -52,12 +52,12 @@ def command(
         return
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHAMPION, versions
-    from perf_assets.storage.results import stored_or_none
+    from perf_assets.storage.results import stored_or_empty
 
     lake = Lake.default()
     machines = choose_machines(lake, chosen)
     adapt(machines, seed, seeds, most_shots)
-    scores = stored_or_none(lake, TRANSFER_SCORES)
+    scores = stored_or_empty(lake, TRANSFER_SCORES)
     registered = {m: versions(registered_name(m)).get(CHAMPION) for m in machines}
     if as_json:
         groups = scores[scores["machine"].isin(machines)].groupby(["machine", "target", "method", "shots"])

@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say
-from perf_assets.core.errors import BadInputError, like
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import AMMS
 from perf_assets.storage.lake import Lake
 
@@ -30,9 +30,12 @@ def command(chosen: tuple[str, ...], export: Path | None, as_json: bool) -> None
         say(f"left out, described by another encoder: {', '.join(stale)}; run 'perf-assets train'")
     unknown = sorted(set(chosen) - set(rows["machine"]))
     if unknown:
-        near = like(unknown[0], sorted(set(rows["machine"])))
-        advice = f"did you mean {near}?" if near else "land its RAJAPerf runs and run 'perf-assets ingest'"
-        raise BadInputError(f"there is no AMM of {unknown[0]}: {advice}")
+        from perf_assets.workflows.fleet import Fleet
+        from perf_assets.workflows.readiness import Readiness
+
+        ready = Readiness.of(Fleet(Lake.default()), unknown[0])
+        missing = next(item for item in (ready.landed, ready.kernels) if not item.is_done or item is ready.kernels)
+        raise BadInputError(f"there is no AMM of {unknown[0]}: {missing.sentence}")
     rows = rows[rows["machine"].isin(chosen)] if chosen else rows
     if export is not None:
         export_amms(rows, export)

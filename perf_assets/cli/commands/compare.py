@@ -1,17 +1,18 @@
 """`perf-assets compare`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from perf_assets.cli.support.lake import check_machine
+from perf_assets.cli.support.lake import check_known, check_machine
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import check_folder, print_json, print_table, say
 from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS, Comparison
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.text import csv_of
+from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Compared
@@ -21,22 +22,30 @@ _PAGE, _JSON, _CSV = ".html", ".json", ".csv"
 
 @click.command()
 @click.argument("apps", nargs=-1, required=True, metavar="APP[=WEIGHT]...")
-@click.option("--machines", required=True, metavar="M,N,...", help="Machines to compare.")
-@click.option("--from", "baseline", metavar="MACHINE", help="Machine of today. [that which models start from]")
+@click.option("--machines", metavar="M,N,...", help="Machines to compare.")
+@click.option("--environments", "upgraded", metavar="MACHINE", help="Compare the software of a machine instead.")
+@click.option(
+    "--from", "baseline", help="Machine of today [that which models start from], or environment [the default]."
+)
+@click.option("--to", "after", metavar="ENVIRONMENT", help="With --environments: the other one. [the newest other]")
 @click.option("--price", "prices", multiple=True, metavar="MACHINE=PRICE", help="Of a node-hour; for each machine.")
 @click.option("--power", "watts", multiple=True, metavar="MACHINE=WATTS", help="Of a node; for each machine.")
-@click.option("--no-gpus", "without_gpus", multiple=True, metavar="APP", help="It does not use GPUs; may be repeated.")
+@click.option("--gpus", multiple=True, metavar="APP=N", help="GPUs that it uses, 0 for none; may be repeated.")
+@click.option("--no-gpus", multiple=True, hidden=True, help="Old name of --gpus APP=0.")
 @click.option("--predicted", "is_predicted", is_flag=True, help="Predict also runs that were measured on a machine.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write this file instead: .html (a page), .json or .csv.")
 def command(
     apps: tuple[str, ...],
-    machines: str,
+    machines: str | None,
+    upgraded: str | None,
     baseline: str | None,
+    after: str | None,
     prices: tuple[str, ...],
     watts: tuple[str, ...],
-    without_gpus: tuple[str, ...],
+    gpus: tuple[str, ...],
+    no_gpus: tuple[str, ...],
     is_predicted: bool,
     as_json: bool,
     as_csv: bool,
@@ -47,9 +56,26 @@ def command(
     WEIGHT is the share of an application in today's machine time, in any unit; all alike where none is given. Machines
     whose intervals overlap are not put into an order. Runs count as measured on a machine where they were, and are
     predicted elsewhere.
-    """
-    from perf_assets.api import open_lake
 
+    With --environments, the same runs before and after an upgrade of a machine's software are compared ('perf-assets
+    environments' lists it); a few runs with the new one are enough, and applications without any get wide intervals.
+    """
+    weights = _numbers("APP", [app if "=" in app else f"{app}=1" for app in apps])
+    without_gpus = (*no_gpus, *(app for app, count in _numbers("--gpus", gpus).items() if not count))
+    if no_gpus:
+        say("--no-gpus APP is called --gpus APP=0 now, and goes with the next release")
+    if upgraded is not None:
+        others: dict[str, object] = {
+            "--machines": machines,
+            "--price": prices,
+            "--power": watts,
+            "--gpus": without_gpus,
+        }
+        others |= {"--csv": as_csv, "--out": out, "--predicted": is_predicted}
+        _compare_software(weights, upgraded, (baseline, after), others, as_json=as_json)
+        return
+    if machines is None or after is not None:
+        raise BadInputError("say --machines M,N,..., or --environments MACHINE, which --to goes with")
     if as_json and as_csv:
         raise BadInputError("--json and --csv exclude each other: choose one")
     if out is not None:
@@ -57,12 +83,15 @@ def command(
     names = [name.strip() for name in machines.split(",") if name.strip()]
     for machine in (*names, *([baseline] if baseline else [])):
         check_machine(machine)
+    check_known(Lake.default(), [*names, *([baseline] if baseline else [])])
+    given = {"prices": _numbers("--price", prices), "watts": _numbers("--power", watts)}
+    from perf_assets.api import open_lake
+
     found = open_lake().compare(
-        _numbers("APP", [app if "=" in app else f"{app}=1" for app in apps]),
+        weights,
         names,
         baseline,
-        prices=_numbers("--price", prices),
-        watts=_numbers("--power", watts),
+        **given,
         without_gpus=without_gpus,
         with_measured=not is_predicted,
     )
@@ -77,6 +106,36 @@ def command(
         _print(found)
 
 
+def _compare_software(
+    weights: Mapping[str, float],
+    machine: str,
+    software: tuple[str | None, str | None],
+    others: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> None:
+    """Compare two environments of a machine; `others` are options that mean nothing here."""
+    from perf_assets.api import open_lake
+
+    refused = [name for name, value in others.items() if value]
+    if refused:
+        raise BadInputError(f"{refused[0]} does not go with --environments: leave it out")
+    check_machine(machine)
+    upgrade = open_lake().compare_environments(weights, machine, *software)
+    if as_json:
+        print_json(upgrade.to_dict())
+        return
+    rows = [
+        (one.app, f"{one.weight_ratio:.0%}", str(one.relative_time), str(one.configurations), one.before, one.after)
+        for one in upgrade.applications
+    ]
+    columns = ["application", "weight", "time after / before", "configurations", "before", "after"]
+    print_table(f"{upgrade.machine}, after an upgrade: {upgrade.relative_time}", columns, rows)
+    for one in upgrade.applications:
+        if not one.configurations:
+            say(f"{one.app} did not run with both: taken to be as the other applications are")
+
+
 def _numbers(what: str, given: Sequence[str]) -> dict[str, float]:
     """`NAME=NUMBER` of each."""
     found: dict[str, float] = {}
@@ -88,6 +147,9 @@ def _numbers(what: str, given: Sequence[str]) -> dict[str, float]:
             equals = ""
         if not (name and equals):
             raise BadInputError(f"{what} {text!r}: must be NAME=NUMBER")
+        if value < 0:
+            wrong = f"the weight of {name} is {value:g}: it" if what == "APP" else f"{what} {text}:"
+            raise BadInputError(f"{wrong} must be above 0")
         if name in found:
             raise BadInputError(f"{what} {name}: is named twice")
         found[name] = value
@@ -136,7 +198,7 @@ def _check(out: Path) -> None:
 
 
 def _write(out: Path, comparison: Comparison) -> None:
-    """Whole or not at all."""
+    """Write a comparison whole or not at all."""
     import json
     from datetime import UTC, datetime
 

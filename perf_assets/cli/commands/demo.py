@@ -13,10 +13,13 @@ from perf_assets.core.paths import check_dagster_home
 from perf_assets.storage.lake import Lake
 
 _FIGURE = "few_runs.png"
-_QUICK = {
+_QUICK: dict[str, list[str] | int] = {
     "without_amm": ["raw_xgboost"],
     "with_amm": ["raw_amm_xgboost"],
     "machine_models": ["bilinear", "mixture"],
+    # Of no answer: an attention is fitted to show which kernels applications behave like.
+    "attention_steps": 60,
+    "attention_members": 1,
 }
 """Methods that a quick choice has: those that take seconds."""
 _NEXT = """
@@ -85,22 +88,19 @@ def _train(seed: int, *, is_quick: bool) -> str:
     from perf_assets.defs.operate.runs import train_fleet
 
     try:
-        train_fleet(seed, say_stage, _QUICK if is_quick else {})
+        train_fleet(seed, say_stage, _QUICK if is_quick else {}, chooses_amm_options=not is_quick)
     except BadInputError as error:
         return str(error)
     return ""
 
 
 def _write_page() -> str:
-    """Write the first page; why not, if so."""
-    from perf_assets.defs.operate.runs import write_fleet_page
+    """Write the first page, and that of the machines' descriptions, which late ones have joined; why not, if so."""
+    from perf_assets.defs.operate.runs import write_site
 
-    try:
-        write_fleet_page(say_stage)
-    except BadInputError as error:
-        return str(error)
+    problems = write_site((), say_stage, has_amms=True)
     _draw(Lake.default())
-    return ""
+    return "; ".join(problems)
 
 
 def _draw(lake: Lake) -> None:

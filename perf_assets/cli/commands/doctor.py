@@ -15,11 +15,9 @@ from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.cli.support.services import free_port
 from perf_assets.core.errors import BadInputError, BusyError
-from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root
+from perf_assets.core.paths import checkout, dagster_home, database_of, lake_root, mlflow_tracking_uri
 from perf_assets.infra.leases import holder, leased
 from perf_assets.infra.permissions import is_anybodys, open_places
-from perf_assets.infra.profile import NAMES, VARIABLE, MultiprocessProfile, current_profile
-from perf_assets.infra.threads import process_count, thread_budget
 from perf_assets.storage.lake import Lake, strays
 
 _NEEDED_BYTES = 2 * 10**9
@@ -60,19 +58,25 @@ def _python() -> Iterator[Diagnosis]:
 
 
 def _versions() -> Iterator[Diagnosis]:
+    root = checkout()
+    if root is None:
+        yield Diagnosis("versions", "ok", f"perf_assets {importlib.metadata.version('perf_assets')}, no checkout", "")
+        return
     pins = dict(
         line.split("==")
-        for line in (project_root() / "constraints.txt").read_text().splitlines()
+        for line in (root / "constraints.txt").read_text().splitlines()
         if "==" in line and not line.startswith("#")
     )
     other = []
     for name in importlib.metadata.requires("perf_assets") or []:
         package = name.split(";")[0].split("<")[0].split(">")[0].split("=")[0].split("[")[0].strip()
-        if "extra ==" in name or package not in pins:
+        if package not in pins:
             continue
         try:
             installed = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
+            if "extra ==" in name:
+                continue
             installed = "missing"
         # A local build, as 2.13.0+cpu, is of the same version.
         if installed.partition("+")[0] != pins[package]:
@@ -82,6 +86,9 @@ def _versions() -> Iterator[Diagnosis]:
 
 
 def _profile() -> Iterator[Diagnosis]:
+    from perf_assets.infra.profile import NAMES, VARIABLE, MultiprocessProfile, current_profile
+    from perf_assets.infra.threads import process_count, thread_budget
+
     name = os.environ.get(VARIABLE) or NAMES[0]
     try:
         profile = current_profile()
@@ -154,7 +161,8 @@ def _databases() -> Iterator[Diagnosis]:
 
 
 def _ports() -> Iterator[Diagnosis]:
-    for name, port, option in (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port")):
+    wanted = (("Dagster", 3000, "--port"), ("MLflow", 5000, "--mlflow-port"), ("pages", 4000, "--pages-port"))
+    for name, port, option in wanted:
         try:
             free_port(port, option)
             yield Diagnosis(f"{name} port", "ok", f"{port} is free")
@@ -212,4 +220,37 @@ def _warehouse() -> Iterator[Diagnosis]:
     yield Diagnosis("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
 
 
-_CHECKS = (_python, _versions, _profile, _disk, _permissions, _databases, _ports, _locks, _landing, _warehouse)
+def _machines() -> Iterator[Diagnosis]:
+    """Machines without a model, each with what it lacks."""
+    lake = Lake(lake_root())
+    names = lake.machines() if lake.warehouse.is_file() else []
+    if not names:
+        return
+    from perf_assets.workflows.fleet import Fleet
+    from perf_assets.workflows.readiness import Readiness
+
+    try:
+        missing = {name: said for name in names if (said := Readiness.of(Fleet(lake), name).missing)}
+    except BadInputError as error:
+        yield Diagnosis("models", "problem", str(error), "see the lines above")
+        return
+    for name, said in missing.items():
+        what, _, advice = said.rpartition(": ")
+        yield Diagnosis("models", "warning", f"{name}: {what}", advice)
+    if not missing:
+        yield Diagnosis("models", "ok", f"all {len(names)} machines have one")
+
+
+_CHECKS = (
+    _python,
+    _versions,
+    _profile,
+    _disk,
+    _permissions,
+    _databases,
+    _ports,
+    _locks,
+    _landing,
+    _warehouse,
+    _machines,
+)

@@ -69,10 +69,18 @@ def pairs(seeds: int, shots: tuple[int, ...]) -> None:
 @click.option("--time-column", required=True, metavar="C", help="Column with the run time.")
 @click.option("--benchmark-app", "benchmarks", multiple=True, metavar="A", help="Application that is the benchmark.")
 @click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="Machine specifications, a row each.")
-@click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
+@click.option("--drop", multiple=True, metavar="REGEX", help="Columns to ignore.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Repetitions.")
-@click.option("--methods", metavar="A,B,...", help="Only these methods.")
-@click.option("--protocols", metavar="A,B", default="loao,lomo", show_default=True, help="Only these protocols.")
+@click.option("--methods", metavar="A,B,...", help="Only these methods (see below).")
+@click.option(
+    "--protocol",
+    "--protocols",
+    "protocols",
+    metavar="A,B",
+    default="loao,lomo",
+    show_default=True,
+    help="What is new: loao an application, lomo a machine.",
+)
 @click.option("--downstream", metavar="A,B,...", default="xgboost", show_default=True, help="Tree models to compare.")
 @json_option
 def relative(
@@ -93,8 +101,18 @@ def relative(
 
     Every FILE is one machine's samples. Rows are paired on the key; rows of the benchmark applications describe the
     machine, the others are predicted.
+
+    Methods are a description with a tree model (_xgboost, _random_forest, _bagging, _adaboost) behind it: raw
+    (counters), onehot (and the machines' names), spec (and --spec), embedding (TabNet), embedding_amm and raw_amm (and
+    the published AMMs), raw_relative_amm (and the pair's benchmark ratios). Or answers without trees: unchanged,
+    pair_median, benchmark_mean; attention, bilinear, mixture, likeness; anchored_xgboost, anchored_spec_xgboost
+    (departures from the mean benchmark ratio); best (a blend, chosen on what is held out within the training data).
+    What has AMMs, benchmark or machine models in it needs --benchmark-app.
+
+    Folds are computed side by side, as many as there are threads (PERF_ASSETS_THREADS). A protocol that the tables do
+    not allow (no machine of two can be left out) is said to be impossible before the work, and the rest is done.
     """
-    wanted = _listed(protocols, "--protocols", tuple(_PROTOCOLS))
+    wanted = _listed(protocols, "--protocol", tuple(_PROTOCOLS))
     for pattern in drop:
         check_pattern(pattern)
     frames = read_machine_tables(tables)

@@ -97,7 +97,7 @@ def _counts(lake: Lake) -> list[tuple[str, int, int, int, int, int, int]]:
                    (SELECT count(*) FROM raw_profiles__runs AS t WHERE t.machine = b.machine),
                    (SELECT count(*) FROM raw_profiles__counters AS t WHERE t.machine = b.machine),
                    (SELECT count(*) FROM core_runs__features AS t WHERE t.machine = b.machine),
-                   count(*) FILTER (status <> 'duplicate' AND reason IS NOT NULL)
+                   count(*) FILTER (status NOT IN ('duplicate', 'withdrawn') AND reason IS NOT NULL)
             FROM raw_landing__bundles AS b GROUP BY machine ORDER BY machine
             """
         ).fetchall()

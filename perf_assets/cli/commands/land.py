@@ -10,10 +10,7 @@ import click
 from perf_assets.cli.support.options import json_option, kind_option
 from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.machines import parse_machine_spec
-from perf_assets.core.manifest import SPEC_NAME
 from perf_assets.storage.lake import Lake
-from perf_assets.storage.landing import copying, land
 
 if TYPE_CHECKING:
     from perf_assets.workflows.land import Planned
@@ -40,6 +37,7 @@ _FEW = 10
 @click.option("--collected-at", help="When it was measured, as 2026-11-16T12:00Z; the newest file's time if absent.")
 @click.option("--target", help="Samples: column to predict.")
 @click.option("--dataset", metavar="NAME", help="Samples: dataset that the rows belong to.  [the machine's own]")
+@click.option("--environment", help="Software, as in 'gcc 12.1; openmpi 4.1'; what the files say if absent.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Anything worth keeping; may be repeated.")
 @click.option("--name", help="Name of the bundle; one made from the content if absent. One bundle only.")
 @click.option(
@@ -49,6 +47,7 @@ _FEW = 10
 @json_option
 def command(
     paths: tuple[Path, ...],
+    environment: str | None,
     tags: tuple[str, ...],
     name: str | None,
     spec: Path | None,
@@ -63,15 +62,20 @@ def command(
     date …) need not be typed; a folder of many runs becomes many bundles. Names are those of 'aliases.yaml' in the
     lake. Everything is looked at before anything lands; landing the same thing again changes nothing.
     """
+    from perf_assets.core.environment import ENVIRONMENT_TAG, check_environment
     from perf_assets.storage.aliases import known_applications, load_aliases
+    from perf_assets.storage.landing import land
     from perf_assets.workflows.land import plan_landing
 
     given = {field: value for field, value in fields.items() if value is not None}
-    if tags:
+    if tags or environment is not None:
         given["tags"] = _parse_tags(tags)
+    if environment is not None:
+        given["tags"][ENVIRONMENT_TAG] = check_environment(environment)
     lake = Lake.default()
     aliases = load_aliases(lake, known_applications(lake))
-    planned = plan_landing(paths, given, aliases)
+    with _looking():
+        planned = plan_landing(paths, given, aliases)
     if name is not None and len(planned) > 1:
         raise BadInputError(f"--name is for one bundle, and these are {len(planned)}: leave it out, or land one by one")
     writing = [_writing(bundle, spec) for bundle in planned]
@@ -141,8 +145,17 @@ def _facts(bundle: "Planned") -> dict[str, dict[str, str]]:
     shown = {
         name: {"value": str(value), "from": bundle.origins.get(name, "")} for name, value in facts.items() if value
     }
-    own = {name: {"value": str(value), "from": "the files"} for name, value in bundle.run.items()}
+    own = {name: {"value": str(value), "from": origin} for name, (value, origin) in bundle.run.items()}
     return own | shown
+
+
+@contextmanager
+def _looking() -> Iterator[None]:
+    """A sign of life on a terminal while files are read."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("looking at the files"):
+        yield
 
 
 @contextmanager
@@ -168,12 +181,16 @@ def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
 
 def _writing(bundle: "Planned", spec: Path | None) -> Callable[[Path], None]:
     """How the bundle's files are written: copied, with the data sheet beside them."""
+    from perf_assets.core.machines import parse_machine_spec
+    from perf_assets.core.manifest import SPEC_NAME
+    from perf_assets.storage.landing import copying
+
     copy = copying(bundle.path, bundle.files)
     if spec is None:
         return copy
     if not spec.is_file():
         raise BadInputError(f"{spec} does not exist")
-    sheet = parse_machine_spec(spec.read_text())
+    sheet = parse_machine_spec(spec.read_text(), str(spec))
     if sheet.machine != bundle.facts.machine:
         raise BadInputError(f"{spec} is of machine {sheet.machine!r}, not of {bundle.facts.machine!r}")
 

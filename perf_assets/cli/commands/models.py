@@ -4,10 +4,10 @@ from dataclasses import asdict
 
 import click
 
+from perf_assets.cli.support.lake import check_registry
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.paths import has_registry, lake_root
 
 
 @click.command()
@@ -19,10 +19,8 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
 
     NAME is that of a registered model, as in perf-target-ruby.
     """
-    if not has_registry():
-        advice = "'perf-assets train' makes the first one" if lake_root().is_dir() else "there is no data lake"
-        raise BadInputError(f"no model is registered in {lake_root()}: {advice}")
-    from perf_assets.registry.versions import registered
+    check_registry()
+    from perf_assets.registry.versions import pin_of, registered
 
     if lineage:
         if name is None:
@@ -31,12 +29,14 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
         return
 
     found = [version for version in registered(name) if name is not None or version.aliases]
+    pins = {(one.name, alias): pin_of(one.name, alias) for one in found for alias in one.aliases}
     if as_json:
         rows = [
             {
                 "name": version.name,
                 "version": version.version,
                 "aliases": version.aliases,
+                "pinned": [pin for alias in version.aliases if (pin := pins[version.name, alias])],
                 "created_at": version.created_at.isoformat(timespec="seconds"),
                 "tags": version.tags,
                 "metrics": version.metrics,
@@ -53,7 +53,7 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
             (
                 version.name,
                 version.version,
-                ", ".join(version.aliases) or "-",
+                ", ".join(f"{a} (pinned)" if pins[version.name, a] else a for a in version.aliases) or "-",
                 f"{version.created_at:%Y-%m-%d %H:%M}",
                 version.tags.get("source_version", "-"),
                 version.tags.get("severity", "-"),

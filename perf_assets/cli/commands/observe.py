@@ -40,13 +40,15 @@ def command(
     and --wall-seconds say what was measured. The runs land, so that the machine's next adaptation has them too. A
     service that runs ('perf-assets serve') takes them up within a second. All runs are checked before one lands.
     """
+    check_machine(machine)
+    check_known(Lake.default(), [machine])
+    said = {name: value for name, value in given.items() if value is not None}
+    if not profiles:
+        _told(said)
     from perf_assets.api import open_lake
     from perf_assets.serving.requests import Observation, checked
     from perf_assets.serving.runs import read_rows
 
-    check_machine(machine)
-    check_known(Lake.default(), [machine])
-    said = {name: value for name, value in given.items() if value is not None}
     lake = open_lake()
     measured = [row for path in profiles for row in read_rows(path, machine, said)] if profiles else [_told(said)]
     there = None

@@ -1,29 +1,45 @@
 """`perf-assets plan`."""
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import click
 
 from perf_assets.cli.support.lake import check_known, check_machine
-from perf_assets.cli.support.options import json_option
+from perf_assets.cli.support.options import json_option, one_machine
 from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
+
+if TYPE_CHECKING:
+    from perf_assets.serving.answers import PlannedRun, Rows
 
 
 @click.command()
-@click.argument("machine")
+@one_machine
 @click.option("--budget", type=click.IntRange(1, 1000), default=10, show_default=True, help="Runs to plan.")
+@click.option("--script", is_flag=True, help="Print a script that measures them, to be run on the machine.")
+@click.option("--slurm", "system", flag_value="slurm", help="With --script: as a job of Slurm.")
+@click.option("--flux", "system", flag_value="flux", help="With --script: as a job of Flux.")
 @json_option
-def command(machine: str, budget: int, as_json: bool) -> None:
+def command(machine: str, budget: int, script: bool, system: str | None, as_json: bool) -> None:
     """Rank the configurations to run next on MACHINE by how much they lower the expected error.
 
-    Runs are priced in node-hours: the predicted time, on the nodes that the configuration uses elsewhere.
+    Runs are priced in node-hours: the predicted time, on the nodes that the configuration uses elsewhere. What the
+    script leaves lands as it is ('perf-assets land bundles'), and the next plan knows it.
     """
-    from perf_assets.api import open_lake
-
+    if script and as_json:
+        raise BadInputError("--script and --json print different things: give one of them")
+    if system and not script:
+        raise BadInputError(f"--{system} is for the script: give --script too")
     check_machine(machine)
     check_known(Lake.default(), [machine])
+    from perf_assets.api import open_lake
+
     rows = open_lake().plan(machine, budget)
+    if script:
+        _print_script(machine, rows, system)
+        return
     if as_json:
         print_json({"machine": machine, "runs": rows.to_dicts()})
         return
@@ -48,3 +64,12 @@ def command(machine: str, budget: int, as_json: bool) -> None:
                 for run in runs
             ],
         )
+
+
+def _print_script(machine: str, runs: "Rows[PlannedRun]", system: str | None) -> None:
+    from perf_assets.core.catalogue import load_catalogue
+    from perf_assets.serving.plan_script import plan_script
+    from perf_assets.workflows.event_sets import event_sets, measure_script
+
+    sets = event_sets(load_catalogue(Lake.default().site_catalogues()), None)
+    click.echo(plan_script(machine, list(runs), measure_script(sets), system), nl=False)

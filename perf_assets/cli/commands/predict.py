@@ -7,7 +7,7 @@ import click
 
 from perf_assets.cli.support.asking import ask_model
 from perf_assets.cli.support.lake import check_known, check_machine
-from perf_assets.cli.support.options import json_option, run_options
+from perf_assets.cli.support.options import ANY_GPUS, gpus_in_use, json_option, run_options
 from perf_assets.cli.support.output import check_folder, print_json, say
 from perf_assets.cli.support.predictions import show_predictions
 from perf_assets.core.errors import BadInputError
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 @click.option("--to", "target", metavar="MACHINE|all", help="Machine to predict for.")
 @click.option("--model", metavar="NAME", help="Ask this registered model with a TABLE: NAME, NAME@ALIAS, NAME/VERSION.")
 @run_options
-@click.option("--gpus/--no-gpus", "uses_gpus", default=None, help="Whether the program uses GPUs where there are some.")
+@click.option(
+    "--gpus",
+    "uses_gpus",
+    is_flag=False,
+    flag_value=ANY_GPUS,
+    callback=gpus_in_use,
+    metavar="N",
+    help="GPUs that the program uses where there are some; 0 for none.",
+)
+@click.option("--no-gpus", is_flag=True, hidden=True, help="Old name of --gpus 0.")
 @click.option("--no-measured", is_flag=True, help="Predict also what was measured on the machine itself.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print as CSV.")
@@ -35,6 +44,7 @@ def command(
     target: str | None,
     model: str | None,
     uses_gpus: bool | None,
+    no_gpus: bool,
     no_measured: bool,
     as_json: bool,
     as_csv: bool,
@@ -50,6 +60,9 @@ def command(
     With --model, any registered model (perf-source, perf-target-…, perf-relative-vector, perf-transfer-…, one of
     'perf-assets transfer --register') is asked with the rows of a TABLE that has the columns of its signature.
     """
+    if no_gpus:
+        say("--no-gpus is called --gpus 0 now, and goes with the next release")
+        uses_gpus = False
     if as_json and as_csv:
         raise BadInputError("--json and --csv exclude each other: choose one")
     if model is not None:
@@ -114,7 +127,7 @@ def _csv(answers: "Rows[Prediction]") -> str:
 
 
 def _write(out: Path, answers: "Rows[Prediction]") -> None:
-    """Whole or not at all."""
+    """Write answers whole or not at all."""
     import json
 
     from perf_assets.infra.files import replacing

@@ -1,6 +1,7 @@
 """`perf-assets run`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,7 +10,9 @@ from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.cli.support.run_inputs import read_benchmarks
 from perf_assets.cli.support.tables import read_table
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.xamm_config import XammConfig, read_config
+
+if TYPE_CHECKING:
+    from perf_assets.core.xamm_config import XammConfig
 
 
 @click.command()
@@ -30,6 +33,8 @@ def command(config: Path, out: Path | None, as_json: bool) -> None:
     amm_normalize. Relative paths are relative to the file. Predictions of runs whose relative times are not known are
     written beside their table unless --out says where.
     """
+    from perf_assets.core.xamm_config import read_config
+
     given = read_config(config)
     if out is not None and given.func != "test":
         raise BadInputError("--out is for func test: the other functions write where the configuration says")
@@ -41,7 +46,7 @@ def command(config: Path, out: Path | None, as_json: bool) -> None:
         _test(given, out, as_json)
 
 
-def _describe(config: XammConfig, as_json: bool) -> None:
+def _describe(config: "XammConfig", as_json: bool) -> None:
     from perf_assets.workflows.xamm_file import Files, describe_machines
 
     found = describe_machines(config, Files(read_table, read_benchmarks), say)
@@ -74,7 +79,7 @@ def _describe(config: XammConfig, as_json: bool) -> None:
         print_table(f"AMMs{_of(encoder.is_simulated)}", ["machine", *map(str, range(width))], rows)
 
 
-def _train(config: XammConfig, as_json: bool) -> None:
+def _train(config: "XammConfig", as_json: bool) -> None:
     from perf_assets.workflows.xamm_file import Files, train_models
 
     model, folder = train_models(config, Files(read_table, read_benchmarks), say)
@@ -101,7 +106,7 @@ def _train(config: XammConfig, as_json: bool) -> None:
         )
 
 
-def _test(config: XammConfig, out: Path | None, as_json: bool) -> None:
+def _test(config: "XammConfig", out: Path | None, as_json: bool) -> None:
     from perf_assets.workflows.xamm_file import WITH_AMM, Files, answer
 
     found = answer(config, Files(read_table, read_benchmarks), out, say)

@@ -16,7 +16,7 @@ from perf_assets.core.errors import BadInputError
 @click.option("--target-column", required=True, metavar="C", help="Column to predict.")
 @click.option("--source-target-column", metavar="C", help="The same in the source, if it has another name.")
 @click.option("--log-target/--no-log-target", default=True, show_default=True, help="Predict the logarithm.")
-@click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
+@click.option("--drop", multiple=True, metavar="REGEX", help="Columns to ignore.")
 @json_option
 def command(
     source: Path,
@@ -39,7 +39,7 @@ def command(
     import numpy as np
 
     from perf_assets.core.catalogue import load_catalogue
-    from perf_assets.features.tables.unpaired import transfer_table
+    from perf_assets.features.tables.unpaired import kind_notes, transfer_table
     from perf_assets.models.common.severity import transfer_severity
     from perf_assets.models.transfer.task import TransferTask
 
@@ -47,13 +47,18 @@ def command(
         source.stem, read_table(source), source_target_column or target_column, drop=drop, is_log=log_target
     )
     ours = transfer_table(target.stem, read_table(target), target_column, drop=drop, is_log=log_target)
-    for note in (*theirs.notes, *ours.notes):
+    notes = [*theirs.notes, *ours.notes, *kind_notes(theirs, ours)]
+    for note in notes:
         say(note)
     found = transfer_severity(TransferTask.of([theirs], ours, load_catalogue()), np.arange(len(ours)))
     if found is None:
         raise BadInputError("severity needs at least 4 rows of the target and twice that of the source")
     if as_json:
-        print_json({**vars(found), "notes": [*theirs.notes, *ours.notes]})
+        print_json({**vars(found), "notes": notes})
     else:
         rows = [[name, f"{value:.3f}" if isinstance(value, float) else value] for name, value in vars(found).items()]
         print_table(f"{source.stem} to {target.stem}", ["measure", "value"], rows)
+        click.echo(
+            f"Severity {found.rescaled:.2f}: {found.rescaled:.0%} of the way from what {target.stem} says of itself "
+            "to what no relation at all looks like; near 1 the source hardly helps."
+        )

@@ -58,6 +58,17 @@ class _Fleet:
 )
 @click.option("--moldable", is_flag=True, help="Jobs may start on fewer nodes: they scale like problems of the fleet.")
 @click.option("--machines", metavar="M=N,...", help="Machines of the fleet to choose from, with their nodes.")
+@click.option(
+    "--jobs",
+    "jobs_table",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="TABLE",
+    help="Jobs are measured runs of this CSV (app, nodes, runtime_seconds); the trace says when they come.",
+)
+@click.option("--shots", multiple=True, metavar="N|P%", help="With --jobs: predict by so many rows of an application.")
+@click.option("--zone", metavar="NAME", help="Time zone of local times, such as America/Denver; clocks change by it.")
+@click.option("--window", metavar="FROM..TO", help="Part of the trace: dates (the last included) or numbers of jobs.")
+@click.option("--draw", type=click.IntRange(0), metavar="SEED", help="Keep submissions, draw jobs from the window.")
 @click.option("--load", type=click.FloatRange(0.0, _MOST_LOAD, min_open=True), help="Let jobs come in at this load.")
 @click.option("--repetitions", type=click.IntRange(1, 1000), default=1, show_default=True, help="Shaken traces.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of which job is which problem.")
@@ -72,30 +83,53 @@ def command(
     kill_target: float,
     moldable: bool,
     machines: str | None,
+    jobs_table: Path | None,
+    shots: tuple[str, ...],
+    zone: str | None,
+    window: str | None,
+    draw: int | None,
     load: float | None,
     repetitions: int,
     seed: int,
     events: Path | None,
     as_json: bool,
 ) -> None:
-    """Schedule the jobs of TRACE (Standard Workload Format, plain or gzip) and say what each policy is worth.
+    """Schedule the jobs of TRACE again, and say what each policy is worth.
+
+    TRACE is a job log, plain or gzip: Standard Workload Format, Slurm ('sacct -P', or its export as CSV), allocation
+    history of CSM, or Flux (table, or JSON lines); which, is seen from the file.
 
     Jobs are as in the trace: measured. With --moldable or --machines they scale like problems of the fleet, and target
     models predict them: this needs a lake with such models (perf-assets adapt), and rigid jobs with users' estimates
     on the first machine are shown beside.
+
+    With --jobs, ModelX's experiment is done: rows of TABLE are submitted when jobs of the trace were, and run as they
+    are (stock), on the nodes that the table chose (NAME_nodes, NAME_seconds), or on the fewest nodes that are predicted
+    to be fast enough (NAME_predicted_seconds, and --shots); loads are 0.5 to 1.2, or --load.
     """
     from perf_assets.scheduling.simulate import compile_all
-    from perf_assets.scheduling.traces.swf import read_swf
+    from perf_assets.scheduling.traces.read import read_trace
 
     if machines and nodes:
         raise BadInputError("--machines says how many nodes there are: leave --nodes out")
-    found = read_swf(trace)
+    found = read_trace(trace, zone)
+    if window is not None:
+        found = found.window(window)
+    if jobs_table is not None:
+        is_other = bool(moldable or machines or policies or estimates or events or draw is not None)
+        _simulate_table(found, jobs_table, nodes, shots, load, repetitions, seed, is_other, as_json)
+        return
+    if shots:
+        raise BadInputError("--shots goes with --jobs")
     fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
     size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
     found = found.that_fits(size)
     if not len(found):
         raise BadInputError(f"no job of {trace} fits into {size} nodes")
     _say_notes(found)
+    drawn_from = None
+    if draw is not None:
+        found, drawn_from = _drawn(found, draw)
     if load is not None:
         found = found.at_load(load, size)
     say(f"{len(found):,} jobs on {size:,} nodes, load {found.load(size):.2f}")
@@ -121,11 +155,55 @@ def command(
         "skipped": dict(found.skipped),
         "notes": list(found.notes),
         "origin": _origin(fleet),
+        "drawn": drawn_from,
     }
     if as_json:
         print_json(document)
     else:
         _print(document)
+
+
+def _simulate_table(
+    trace: "Trace",
+    table: Path,
+    nodes: int | None,
+    shots: tuple[str, ...],
+    load: float | None,
+    repetitions: int,
+    seed: int,
+    is_other: bool,
+    as_json: bool,
+) -> None:
+    from perf_assets.cli.support.moldable_jobs import simulate_table, table_rows
+
+    if nodes is None or is_other:
+        raise BadInputError(
+            "--jobs goes with --nodes, --shots, --window, --load, --repetitions and --seed; it needs --nodes"
+        )
+    _say_notes(trace)
+    document = simulate_table(trace, table, nodes, shots, load, repetitions, seed)
+    if as_json:
+        print_json(document)
+    else:
+        print_table(
+            f"{table.name} on {nodes} nodes, {document['jobs']:,} jobs; {document['origin']}", *table_rows(document)
+        )
+
+
+def _drawn(window: "Trace", seed: int) -> "tuple[Trace, dict[str, dict[str, float]]]":
+    """Jobs drawn from a window, and how they compare with it; what differs more than by chance is said."""
+    from dataclasses import asdict
+
+    from perf_assets.scheduling.traces.draw import drawn, likeness
+
+    jobs = drawn(window, seed)
+    compared = likeness(window, jobs)
+    differing = [name for name, one in compared.items() if not one.is_alike]
+    say(f"drawn jobs compare with the window's in {len(compared) - len(differing)} of {len(compared)} distributions")
+    for name in differing:
+        say(f"differs more than by chance: {name}, mean {compared[name].drawn_mean:,.0f} "
+            f"instead of {compared[name].window_mean:,.0f}")  # fmt: skip
+    return jobs, {name: asdict(one) for name, one in compared.items()}
 
 
 def _fleet(machines: str | None, nodes: int | None, is_moldable: bool, seed: int) -> _Fleet:

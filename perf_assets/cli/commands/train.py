@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @click.option(
     "--method", "methods", multiple=True, metavar="NAME", help="Only these methods are tried, as in raw_amm_xgboost."
 )
-@click.option("--quick", "is_quick", is_flag=True, help="Two methods and a short training of attention: less accurate.")
+@click.option(
+    "--quick",
+    "is_quick",
+    is_flag=True,
+    help="Two methods, the paper's AMMs, a short training of attention: less accurate.",
+)
 @json_option
 def command(seed: int, methods: tuple[str, ...], is_quick: bool, as_json: bool) -> None:
     """Train the AMM encoder, describe every machine, train the source models and register them in MLflow.
@@ -59,7 +64,8 @@ def train(lake: Lake, seed: int, methods: Sequence[str] = (), *, is_quick: bool 
     }
     settings = SourceSettings.quick().model_dump(mode="json", exclude_defaults=True) if is_quick else {}
     choose_machines(lake, ())
-    train_fleet(seed, say_stage, settings | {kind: names for kind, names in chosen.items() if names})
+    settings |= {kind: names for kind, names in chosen.items() if names}
+    train_fleet(seed, say_stage, settings, chooses_amm_options=not is_quick)
 
 
 def _every(settings: "SourceSettings") -> list[str]:

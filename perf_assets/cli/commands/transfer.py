@@ -37,7 +37,7 @@ _OWN = "perf-"
 @click.option("--app-column", metavar="C", help="Column with the application (with --pair-key).")
 @click.option("--benchmark-app", "benchmarks", multiple=True, metavar="A", help="Application that is the benchmark.")
 @click.option("--log-target/--no-log-target", default=True, show_default=True, help="Predict the logarithm.")
-@click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
+@click.option("--drop", multiple=True, metavar="REGEX", help="Columns to ignore.")
 @click.option("--shots", metavar="N|P%", help="Rows of the target to learn from; needed unless --register is given.")
 @click.option("--register", metavar="NAME", help="Fit to all rows of the target, and register the model as NAME.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Draws of the shots.")
@@ -111,7 +111,7 @@ def _registered(
 
     ours = PlainTable(target.stem, read_table(target), target_column)
     theirs = [PlainTable(path.stem, read_table(path), source_target_column or target_column) for path in sources]
-    adapted = adapt_tables(ours, theirs, drop=drop, is_log=log_target, catalogue=load_catalogue())
+    adapted = adapt_tables(ours, theirs, drop=drop, is_log=log_target, catalogue=load_catalogue(), say=say)
     version = register_tables(adapted, name)
     return {
         "name": name,
@@ -134,7 +134,7 @@ def _unpaired(
     seeds: int,
 ) -> "tuple[TransferEvaluation, list[str]]":
     from perf_assets.core.catalogue import load_catalogue
-    from perf_assets.features.tables.unpaired import transfer_table
+    from perf_assets.features.tables.unpaired import kind_notes, transfer_table
 
     ours = transfer_table(target.stem, read_table(target), target_column, drop=drop, is_log=log_target)
     theirs = [
@@ -144,6 +144,7 @@ def _unpaired(
         for source in sources
     ]
     notes = [note for table in (*theirs, ours) for note in table.notes]
+    notes += [note for table in theirs for note in kind_notes(table, ours)]
     for note in notes:
         say(note)
     count = Shots.parse(shots).count(len(ours))

@@ -24,15 +24,16 @@ from perf_assets.cli.support.services import (
     stop,
     wait_until_ready,
 )
-from perf_assets.core.errors import BusyError, DatabaseError
+from perf_assets.core.addresses import Addresses
+from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.pace import landing_seconds
-from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, project_root, sqlite_file
+from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, sqlite_file
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
 from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
 
 _AFTERMATH_SECONDS = 120.0
-"""So long after an outage a service may still end of it: Dagster tries to connect again for a while."""
+"""Seconds after an outage in which a service may still end of it: Dagster tries to connect again for a while."""
 
 
 class Keeper:
@@ -80,15 +81,15 @@ class Keeper:
 
 
 _START_SECONDS = 120.0
-DEFINITIONS = "perf_assets.definitions"
-"""Module of the definitions, and name of their code location."""
+_HERE = "127.0.0.1"
 
 
 @click.command()
 @click.option("--port", default=3000, show_default=True, help="Port of the Dagster page; 0 takes a free one.")
 @click.option("--mlflow-port", default=5000, show_default=True, help="Port of the MLflow page; 0 takes a free one.")
-def command(port: int, mlflow_port: int) -> None:
-    """Start the Dagster page, the Dagster daemon and the MLflow page on this machine only.
+@click.option("--pages-port", default=4000, show_default=True, help="Port of the lake's own pages; 0 takes a free one.")
+def command(port: int, mlflow_port: int, pages_port: int) -> None:
+    """Start the Dagster page, the Dagster daemon, the MLflow page and the lake's own pages on this machine only.
 
     Says what it waits for, prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is
     left running.
@@ -103,13 +104,14 @@ def command(port: int, mlflow_port: int) -> None:
         left = end_left_behind(home)
         if left:
             say(f"{left} processes of a 'perf-assets up' that was killed were still there, and were ended.")
-        port, mlflow_port = free_port(port, "--port"), free_port(mlflow_port, "--mlflow-port")
+        addresses = _addresses(port, mlflow_port, pages_port)
         with Keeper(database_of(home)) as keeper:
             _make_ready(home)
-            services = _start_all(home, port, mlflow_port)
+            addresses.note(home)
+            services = _start_all(home, addresses)
             try:
                 wait_until_ready(services, _START_SECONDS, say)
-                click.echo(f"Dagster  http://127.0.0.1:{port}\nMLflow   http://127.0.0.1:{mlflow_port}")
+                click.echo(f"Dagster  {addresses.dagster}\nMLflow   {addresses.mlflow}\nPages    {addresses.pages}")
                 say("Press Ctrl-C to stop.")
                 while not stopped.wait(1.0):
                     keeper.look_after(services)
@@ -117,6 +119,18 @@ def command(port: int, mlflow_port: int) -> None:
                 say(f"Stopping {', '.join(service.name for service in services)} and what they started (up to 30 s).")
                 stop(services)
                 shutil.rmtree(code_socket(home).parent, ignore_errors=True)
+
+
+def _addresses(port: int, mlflow_port: int, pages_port: int) -> Addresses:
+    """Addresses at ports that are free; refuses a port that is taken, or given twice."""
+    wanted = {"--port": port, "--mlflow-port": mlflow_port, "--pages-port": pages_port}
+    ports: dict[int, str] = {}
+    for option, number in wanted.items():
+        free = free_port(number, option)
+        if free in ports:
+            raise BadInputError(f"port {free} is both {ports[free]} and {option}: choose another with {option}")
+        ports[free] = option
+    return Addresses(*(f"http://{_HERE}:{free}" for free in ports))
 
 
 @contextmanager
@@ -150,26 +164,26 @@ def _make_ready(home: Path) -> None:
         say(left_behind)
 
 
-def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
-    """Start all services: the definitions are loaded by one process, which page and daemon ask, and which runs runs."""
-    from perf_assets.defs.links import DAGSTER_URL, MLFLOW_URL
+def _start_all(home: Path, addresses: Addresses) -> list[Service]:
+    """Start all services: one code server loads the definitions, answers the page and the daemon, and executes runs."""
     from perf_assets.defs.operate.dead_runs import end_dead_runs
-    from perf_assets.defs.operate.runs import daemon_is_alive, open_instance
+    from perf_assets.defs.operate.runs import DEFINITIONS, daemon_is_alive, open_instance
 
     instance = open_instance()
     end_dead_runs(instance)
     lake = lake_root()
-    (lake / "mlflow").mkdir(parents=True, exist_ok=True)
+    for folder in ("mlflow", "reports"):
+        (lake / folder).mkdir(parents=True, exist_ok=True)
     programs = Path(sys.executable).parent
     socket = code_socket(home)
     workspace = _workspace_of(home, socket)
-    here = "127.0.0.1"
+    port, mlflow_port, pages_port = (
+        address.rpartition(":")[2] for address in (addresses.dagster, addresses.mlflow, addresses.pages)
+    )
     environment = {
         "DAGSTER_HOME": str(home),
         SERVES: str(home),
         "PERF_ASSETS_LAKE": str(lake),
-        DAGSTER_URL: f"http://{here}:{port}",
-        MLFLOW_URL: f"http://{here}:{mlflow_port}",
         # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
         "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
         # Seven processes for jobs that nobody here gives it.
@@ -186,10 +200,10 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
     mlflow = service(
         "mlflow",
         [
-            *("mlflow", "ui", "--host", here, "--port", str(mlflow_port), "--workers", "1"),
+            *("mlflow", "ui", "--host", _HERE, "--port", mlflow_port, "--workers", "1"),
             *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
         ],
-        lambda: answers(f"http://{here}:{mlflow_port}/health"),
+        lambda: answers(f"{addresses.mlflow}/health"),
     )
     code_server = service(
         "dagster-code-server",
@@ -197,7 +211,7 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
             *("dagster", "code-server", "start", "--module-name", DEFINITIONS, "--location-name", DEFINITIONS),
             *(
                 "--working-directory",
-                str(project_root()),
+                str(home),
                 "--socket",
                 str(socket),
                 "--use-python-environment-entry-point",
@@ -206,15 +220,20 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
         lambda: listens(socket),
         outlived=True,
     )
-    services = [mlflow, code_server]
+    pages = service(
+        "pages",
+        ["python", "-m", "perf_assets.serving.site", str(lake / "reports"), pages_port],
+        lambda: answers(addresses.pages),
+    )
+    services = [mlflow, code_server, pages]
     try:
         # Page and daemon take what the code server says when they start.
         wait_until_ready([code_server], _START_SECONDS, say)
         services += [
             service(
                 "dagster-webserver",
-                ["dagster-webserver", "-w", str(workspace), "-h", here, "-p", str(port)],
-                lambda: answers(f"http://{here}:{port}/server_info"),
+                ["dagster-webserver", "-w", str(workspace), "-h", _HERE, "-p", port],
+                lambda: answers(f"{addresses.dagster}/server_info"),
             ),
             service(
                 "dagster-daemon", ["dagster-daemon", "run", "-w", str(workspace)], lambda: daemon_is_alive(instance)
@@ -229,6 +248,8 @@ def _start_all(home: Path, port: int, mlflow_port: int) -> list[Service]:
 def _workspace_of(home: Path, socket: Path) -> Path:
     """File that tells Dagster's services where the definitions are."""
     import yaml
+
+    from perf_assets.defs.operate.runs import DEFINITIONS
 
     server = {"socket": str(socket), "location_name": DEFINITIONS}
     path = home / "service_logs" / "workspace.yaml"

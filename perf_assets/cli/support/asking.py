@@ -46,7 +46,7 @@ def _shown(value: object) -> str:
 
 
 def _write(out: Path, document: dict[str, object], frame: "pd.DataFrame") -> None:
-    """Whole or not at all."""
+    """Write answers whole or not at all."""
     import json
 
     from perf_assets.infra.files import replacing

@@ -38,14 +38,14 @@ class DemoState:
 
     @classmethod
     def load(cls, lake: Lake) -> "DemoState":
-        """From the lake; refuses one without a demo."""
+        """Read the state of a lake's demo; refuses a lake without one."""
         try:
             return cls(**json.loads(_state_file(lake).read_text()))
         except (OSError, ValueError, TypeError):
             raise BadInputError(f"there is no demo in {lake.root}: run 'perf-assets demo' first") from None
 
     def save(self, lake: Lake) -> None:
-        """Into the lake, whole or not at all."""
+        """Write into the lake, whole or not at all."""
         from perf_assets.infra.files import write_bytes
 
         _state_file(lake).parent.mkdir(parents=True, exist_ok=True)

@@ -3,20 +3,29 @@
 from collections.abc import Sequence
 
 from perf_assets.core.errors import BadInputError, UnknownError, like
-from perf_assets.core.machines import check_machine_id
+from perf_assets.core.paths import has_registry, lake_root
 from perf_assets.storage.lake import Lake
 
 
 def check_machine(machine: str) -> None:
     """Refuse what cannot be the id of a machine."""
+    from perf_assets.core.machines import check_machine_id
+
     try:
         check_machine_id(machine)
     except ValueError as error:
         raise BadInputError(str(error)) from None
 
 
+def check_registry() -> None:
+    """Refuse where no model can be registered: asking makes neither a lake nor a registry."""
+    if not has_registry():
+        advice = "'perf-assets train' makes the first one" if lake_root().is_dir() else "there is no data lake"
+        raise BadInputError(f"no model is registered in {lake_root()}: {advice}")
+
+
 def check_known(lake: Lake, machines: Sequence[str]) -> None:
-    """Refuse a machine that nothing landed of where one with a name like it is there: before models are loaded."""
+    """Refuse an unknown machine whose name resembles a known one, before models are loaded."""
     known = lake.machines()
     for machine in machines:
         if known and machine not in known and (near := like(machine, known)):

@@ -33,7 +33,7 @@ _ABSENT = "-"
     "datasets of the lake.",
 )
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Only this target; may be repeated.")
-@click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no features.")
+@click.option("--drop", multiple=True, metavar="REGEX", help="Columns to ignore.")
 @click.option("--shots", default="1%,5%", show_default=True, metavar="N|P%,...", help="Rows of a target to learn from.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Draws of the shots.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="PAGE.html", help="Write a page, too.")
@@ -141,7 +141,7 @@ def _usual_target(name: str, frame: "pd.DataFrame") -> str:
 
 
 def _write(out: Path, found: "ModelxTable") -> None:
-    """Whole or not at all."""
+    """Write the page whole or not at all."""
     from perf_assets.infra.files import write_bytes
     from perf_assets.reports.modelx.page import modelx_page
 

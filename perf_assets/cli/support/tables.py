@@ -17,7 +17,7 @@ def read_table(path: Path) -> "pd.DataFrame":
     from perf_assets.readers.read import read
 
     if not path.is_file():
-        raise BadInputError(f"{path} is no file")
+        raise BadInputError(f"{path} is not a file")
     rows = [
         {**profile.labels, **{name: total.sum for name, total in profile.metrics.items()}}
         for profile in read(path, "samples").profiles

@@ -16,7 +16,7 @@ _PROTOCOLS = {"sample": "80/20 by configuration", "app": "unseen application (ea
 @click.option("--key", required=True, metavar="COLS", help="Columns that say which configuration a row is: A,B,...")
 @click.option("--app-column", required=True, metavar="C", help="Column with the application.")
 @click.option("--time-column", required=True, metavar="C", help="Column with the run time.")
-@click.option("--drop", multiple=True, metavar="REGEX", help="Columns that are no counters.")
+@click.option("--drop", multiple=True, metavar="REGEX", help="Columns to ignore.")
 @reference_option
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Repetitions.")
 @click.option("--methods", metavar="A,B,...", help="Only these methods.")

@@ -3,7 +3,17 @@
 import hashlib
 
 from perf_assets.core.tables.runs import DERIVED_TABLES
-from perf_assets.core.tables.schema import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT, Column, Table, Type
+from perf_assets.core.tables.schema import (
+    COUNTER,
+    ENVIRONMENT,
+    IS_SIMULATED,
+    MACHINE,
+    RUNNING_RATIO,
+    UNIT,
+    Column,
+    Table,
+    Type,
+)
 
 _ORIGIN = (
     MACHINE,
@@ -21,7 +31,9 @@ BUNDLES = Table(
         MACHINE,
         Column("bundle", Type.TEXT, "Name of the landed bundle"),
         Column("bundle_digest", Type.TEXT, "sha256 of the bundle's manifest"),
-        Column("status", Type.TEXT, "What became of it", allowed=("ingested", "duplicate", "quarantined")),
+        Column(
+            "status", Type.TEXT, "Outcome of reading it", allowed=("ingested", "duplicate", "quarantined", "withdrawn")
+        ),
         Column("reason", Type.TEXT, "Why it was not ingested, and what to do", nullable=True),
         Column("kind", Type.TEXT, "rajaperf, profile or samples; missing where the manifest is bad", nullable=True),
         Column("format", Type.TEXT, "File format that was recognised", nullable=True),
@@ -77,6 +89,7 @@ TIMINGS = Table(
         ),
         Column("counters", Type.TEXT, "Counters of the kernel, where the file has any, as a JSON object"),
         Column("compiler", Type.TEXT, "Compiler, where the files say", nullable=True),
+        ENVIRONMENT,
         Column("is_valid", Type.BOOLEAN, "Whether the row may be used"),
         Column("invalid_reason", Type.TEXT, "Why not", nullable=True),
         IS_SIMULATED,
@@ -100,6 +113,7 @@ RUNS = Table(
         Column("target_column", Type.TEXT, "Samples: name of the column to predict", nullable=True),
         Column("target_value", Type.REAL, "Samples: value of that column", nullable=True),
         Column("labels", Type.TEXT, "What else the files say of the run, as a JSON object of texts"),
+        ENVIRONMENT,
         Column("format", Type.TEXT, "File format"),
         Column("collected_at", Type.TIMESTAMP, "When it was measured (UTC)"),
         IS_SIMULATED,

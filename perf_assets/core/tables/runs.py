@@ -1,5 +1,6 @@
 """The vocabulary, second part: tables of application configurations, derived from the raw ones."""
 
+from perf_assets.core.environment import UNKNOWN
 from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES, Feature
 from perf_assets.core.tables.schema import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT, Column, Table, Type
 
@@ -96,4 +97,51 @@ UNMATCHED = Table(
     of_machine="$machine IN (machine, other_machine)",
 )
 
-DERIVED_TABLES = (MERGED_COUNTERS, FEATURES, VECTOR_FEATURES_TABLE, UNMATCHED)
+ENVIRONMENTS = Table(
+    "core_runs__environments",
+    "The software that a machine's runs were made with, by application; runs on GPUs are often of another build, and "
+    "count by themselves (`SW4lite on GPUs`, `RAJAPerf on GPUs`). One is "
+    "the default: the one that was named, or the newest that has at least half of the configurations of the largest. "
+    "All tables of configurations and kernel times are of it, and of runs that say less of their software and "
+    "contradict nothing; a time counts from the latter only where the default has none.",
+    key=("machine", "app", "environment"),
+    columns=(
+        MACHINE,
+        Column("app", Type.TEXT, "Application, with ` on GPUs` where its runs used some"),
+        Column("environment", Type.TEXT, "Software, as parts between `; `; `unknown` where no file says"),
+        Column("environment_digest", Type.TEXT, "Short name of it"),
+        Column("runs_count", Type.INTEGER, "Runs made with it", unit="count", minimum=1),
+        Column("configurations_count", Type.INTEGER, "Different configurations among them", unit="count", minimum=1),
+        Column("newest_at", Type.TIMESTAMP, "When the newest of them was measured (UTC)", nullable=True),
+        Column("is_named", Type.BOOLEAN, "Whether a person chose it as default"),
+        Column("is_default", Type.BOOLEAN, "Whether it is the default"),
+        Column("is_counted", Type.BOOLEAN, "Whether its runs count: it is the default, or says less than it"),
+    ),
+)
+RAJAPERF_APP = """
+    CASE WHEN regexp_matches(variant, 'CUDA|HIP|SYCL|OpenMPTarget') THEN 'RAJAPerf on GPUs' ELSE 'RAJAPerf' END
+"""
+"""SQL of what kernel runs are called among environments: those on GPUs are often of another build."""
+_RUN_APP = "runs.app || CASE WHEN runs.gpus > 0 THEN ' on GPUs' ELSE '' END"
+"""SQL of what application runs are called among environments."""
+TIMED_RUNS = f"""(
+    SELECT machine, {_RUN_APP} AS app, coalesce(environment, '{UNKNOWN}') AS environment,
+           hash(args, ranks, threads) AS configuration, bundle || '/' || run AS run, collected_at,
+           wall_seconds AS seconds
+    FROM raw_profiles__runs AS runs
+    UNION ALL
+    SELECT machine, {RAJAPERF_APP}, coalesce(environment, '{UNKNOWN}'),
+           hash(kernel, problem_size, variant, tuning, threads), bundle || '/' || run, collected_at, seconds_per_rep
+    FROM raw_rajaperf__timings JOIN raw_landing__bundles USING (machine, bundle)
+    WHERE is_valid AND seconds_per_rep > 0
+)"""
+"""SQL of everything that was timed, in all environments; a kernel is a configuration of RAJAPerf."""
+CURRENT_RUNS = f"""(
+    SELECT runs.*, is_default FROM raw_profiles__runs AS runs
+    JOIN {ENVIRONMENTS.name} AS made ON made.machine = runs.machine AND made.app = {_RUN_APP}
+        AND made.environment = coalesce(runs.environment, '{UNKNOWN}')
+    WHERE is_counted
+)"""
+"""SQL of the application runs that count, and whether each is of the default environment itself."""
+
+DERIVED_TABLES = (ENVIRONMENTS, MERGED_COUNTERS, FEATURES, VECTOR_FEATURES_TABLE, UNMATCHED)

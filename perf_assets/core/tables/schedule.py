@@ -9,8 +9,8 @@ TURNAROUND = Table(
     key=("strategy", "load_ratio", "repetition"),
     columns=(
         Column("trace", Type.TEXT, "Job trace"),
-        Column("trace_path", Type.TEXT, "File of the trace; none where it is made up", nullable=True),
-        Column("seed", Type.INTEGER, "Seed of which job is which problem, and of a made-up trace", minimum=0),
+        Column("trace_path", Type.TEXT, "File of the trace; none where it is the simulated one", nullable=True),
+        Column("seed", Type.INTEGER, "Seed of which job is which problem, and of drawn jobs", minimum=0),
         Column("machine", Type.TEXT, "Machine of the fleet whose runs say how jobs scale"),
         Column("champion_version", Type.INTEGER, "Version of the machine's target model that predicted", minimum=1),
         Column("nodes_count", Type.INTEGER, "Nodes of the scheduled machine", unit="count", minimum=1),
@@ -38,7 +38,7 @@ TURNAROUND = Table(
         Column(
             "promises_broken_count", Type.INTEGER, "Heads that started later than promised", unit="count", minimum=0
         ),
-        Column("is_trace_simulated", Type.BOOLEAN, "Whether the trace is made up, too"),
+        Column("is_trace_simulated", Type.BOOLEAN, "Whether the trace is simulated, too"),
         IS_SIMULATED,
     ),
 )

@@ -125,3 +125,4 @@ UNIT = Column("unit", Type.TEXT, "Unit as the tool wrote it; `count` where it wr
 RUNNING_RATIO = Column(
     "running_ratio", Type.REAL, "Share of the run in which a multiplexed counter was live", nullable=True, minimum=0
 )
+ENVIRONMENT = Column("environment", Type.TEXT, "Software that it was made with, as far as is known", nullable=True)

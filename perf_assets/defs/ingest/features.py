@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from perf_assets.core.tables.landing import COUNTERS, RUNS, SPECS
+from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS, SPECS, TIMINGS
 from perf_assets.core.tables.runs import (
     COUNTERS_WIDE,
     DERIVED_TABLES,
+    ENVIRONMENTS,
     FEATURES,
     MERGED_COUNTERS,
     UNMATCHED,
@@ -20,9 +21,10 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, group_of, materialization
 from perf_assets.storage.warehouse import Warehouse
 
-_INPUTS = [RUNS.name, SPECS.name, MERGED_COUNTERS.name]
+_INPUTS = [RUNS.name, SPECS.name, MERGED_COUNTERS.name, ENVIRONMENTS.name]
 _SPECS = [
-    asset_spec(MERGED_COUNTERS, {"duckdb"}, deps=[COUNTERS.name, RUNS.name]),
+    asset_spec(ENVIRONMENTS, {"duckdb"}, deps=[BUNDLES.name, RUNS.name, TIMINGS.name]),
+    asset_spec(MERGED_COUNTERS, {"duckdb"}, deps=[COUNTERS.name, RUNS.name, ENVIRONMENTS.name]),
     asset_spec(FEATURES, {"duckdb"}, deps=_INPUTS),
     asset_spec(VECTOR_FEATURES_TABLE, {"duckdb"}, deps=_INPUTS),
     dg.AssetSpec(

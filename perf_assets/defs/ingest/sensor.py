@@ -31,7 +31,7 @@ _RETRY_SECONDS = 60.0
 
 @dataclass
 class _Cursor:
-    """What the sensor remembers: one digest a machine, little else."""
+    """Memory of the sensor between its ticks: one digest per machine, little else."""
 
     digests: dict[str, str] = field(default_factory=dict)
     """Content of each machine's landing zone when it was last dealt with."""

@@ -11,10 +11,13 @@ from dagster._core.storage.runs import SqliteRunStorage
 
 from perf_assets.core.errors import listed
 
-PROCESS_TAG = "perf_assets/process"
-"""Of a run that a command executes in its own process: host, process, and when that began."""
+PROCESS_TAG = ".dagster/perf_assets_process"
+"""Tag of a run that a command executes in its own process: host, process, and when that began.
+
+Dagster's page does not show tags that begin like this.
+"""
 _LAUNCHER = "perf_assets/launcher"
-"""Of a database that several hosts share: the host whose daemon launches runs, and since when."""
+"""Key in a database that several hosts share: the host whose daemon launches runs, and since when."""
 _CLOCK_SECONDS = 10.0
 """A clock that is set may move the beginning of a process by this much."""
 

@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run
+from dagster._core.execution.execute_in_process import merge_run_tags
+from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
@@ -43,16 +49,22 @@ from perf_assets.storage.datasets import dataset_digests
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import landed_datasets
 
-_OF_WHAT_WAS_GIVEN = {
+_BAD_INPUT_ERRORS = {
     BadInputError.__name__,
     *(kind.__name__ for kind in BadInputError.__subclasses__()),
     "DagsterAssetCheckFailedError",
 }
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
+DEFINITIONS = "perf_assets.definitions"
+"""Module of the definitions, and name of their code location."""
+_REPOSITORY = RemoteRepositoryOrigin(
+    ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), DEFINITIONS), "__repository__"
+)
+"""What the runs of commands belong to; Dagster looks it up by the names of location and repository."""
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same home: the first of them makes all tables."""
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_SHOWN: dict[str, Any] = {"loggers": {progress.NAME: {}}}
+_WITH_PROGRESS: dict[str, Any] = {"loggers": {progress.NAME: {}}}
 _Stage = tuple[str, str, dict[str, Any], str | None]
 """Title, name of the job, its configuration, and the machine or dataset it is for."""
 
@@ -88,14 +100,27 @@ def ingest_machines(
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
-def train_fleet(seed: int, on_stage: Callable[[str], None], settings: Mapping[str, list[str] | int]) -> None:
+def remove_partition(machine: str) -> None:
+    """Let Dagster know a machine no more; its events stay."""
+    with open_instance() as instance:
+        instance.delete_dynamic_partition(machines_partitions.name or "", machine)
+
+
+def train_fleet(
+    seed: int,
+    on_stage: Callable[[str], None],
+    settings: Mapping[str, list[str] | int],
+    *,
+    chooses_amm_options: bool = True,
+) -> None:
     """Train the encoder, which describes each machine, train and register the source models.
 
     `settings` are those of the step of the source models.
     """
+    encoder = {"ops": {"model_amm__encoder": {"config": {"seed": seed, "choose_options": chooses_amm_options}}}}
     sources = {"ops": {"train_source_models": {"config": {"seed": seed, **settings}}}}
     stages: list[_Stage] = [
-        ("AMM encoder", train_encoder_job.name, _seeded("model_amm__encoder", seed), None),
+        ("AMM encoder", train_encoder_job.name, encoder, None),
         ("source models", train_source_job.name, sources, None),
     ]
     _run_stages(stages, on_stage)
@@ -196,7 +221,7 @@ def write_site(machines: Sequence[str], on_stage: Callable[[str], None], *, has_
 def make_vectors(
     relative_to: str, seed: int, seeds: int, settings: VectorSettings, on_stage: Callable[[str], None]
 ) -> None:
-    """Train, register and judge the vector model; score all methods with so many seeds, if any."""
+    """Train, register and judge the vector model; score all methods with `seeds` seeds, unless 0."""
     made_of = settings.model_dump()
     config = {"relative_to": relative_to, "seed": seed, "retrain": True, **made_of}
     training = {"ops": {"model_vector__relative": {"config": config}}}
@@ -234,7 +259,7 @@ def _run_stages(
         instance.add_dynamic_partitions(partitions.name or "", keys)
         for title, job, config, machine in stages:
             on_stage(title)
-            failure, is_bad_input = _failure(_execute(jobs[job], instance, _SHOWN | config, machine))
+            failure, is_bad_input = _failure(_execute(jobs[job], instance, _WITH_PROGRESS | config, machine))
             if failure is not None and is_bad_input and goes_on:
                 failures.append(f"{title}: {failure}")
             elif failure is not None:
@@ -242,20 +267,22 @@ def _run_stages(
     return failures
 
 
-def _seeded(step: str, seed: int) -> dict[str, Any]:
-    return {"ops": {step: {"config": {"seed": seed}}}}
-
-
 def _execute(
     job: dg.JobDefinition, instance: dg.DagsterInstance, config: dict[str, Any], machine: str | None
-) -> dg.ExecuteInProcessResult:
-    return job.execute_in_process(
-        instance=instance,
-        partition_key=machine,
+) -> dg.JobExecutionResult:
+    """Run a job in this process, as a run of the code location: its page, the timeline and "Re-execute" know it.
+
+    `execute_in_process` makes runs that belong to none.
+    """
+    mine = job.as_ephemeral_job(resource_defs={}, input_values={})
+    own = {PROCESS_TAG: own_process(), REPOSITORY_LABEL_TAG: _REPOSITORY.get_label(), MAX_RETRIES_TAG: "0"}
+    run = instance.create_run_for_job(
+        mine,
         run_config=config,
-        tags={PROCESS_TAG: own_process()},
-        raise_on_error=False,
+        tags=merge_run_tags(job, machine, own, None, instance, config),
+        remote_job_origin=_REPOSITORY.get_job_origin(job.name),
     )
+    return execute_run(InMemoryJob(mine), run, instance)
 
 
 def open_instance() -> dg.DagsterInstance:
@@ -295,7 +322,7 @@ def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
     return all(status.healthy for status in statuses.values() if status.required)
 
 
-def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
+def _failure(result: dg.JobExecutionResult) -> tuple[str | None, bool]:
     """Why a run failed in one line, and whether that is of what was given; None where it succeeded."""
     if result.success:
         reason = _why_not_made(result)
@@ -308,11 +335,11 @@ def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
             if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
                 raise KeyboardInterrupt
             message = _CLASS_NAME.sub("", " ".join(error.message.split()))
-            return f"{message} (run {result.run_id[:8]} in the Dagster UI)", error.cls_name in _OF_WHAT_WAS_GIVEN
+            return f"{message} (run {result.run_id[:8]} in the Dagster UI)", error.cls_name in _BAD_INPUT_ERRORS
     return f"see run {result.run_id} in the Dagster UI ('perf-assets up')", False
 
 
-def _why_not_made(result: dg.ExecuteInProcessResult) -> str | None:
+def _why_not_made(result: dg.JobExecutionResult) -> str | None:
     """Why a run that went well left out what it was for."""
     for event in result.all_events:
         if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION:

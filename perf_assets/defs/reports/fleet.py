@@ -10,9 +10,9 @@ from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import in_markdown
-from perf_assets.defs.conditions import FOLLOWS
+from perf_assets.defs.conditions import FOLLOWS_ALL
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import dagster_url, mlflow_url
+from perf_assets.defs.links import page_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.specs import model_spec
@@ -40,7 +40,7 @@ FLEET_PAGE = "out_report__fleet"
                 VECTOR_VERDICTS.name,
             ],
         ).replace_attributes(
-            automation_condition=FOLLOWS, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
+            automation_condition=FOLLOWS_ALL, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
         )
     ],
     name=FLEET_PAGE,
@@ -50,14 +50,13 @@ def out_report__fleet(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page from what is known at this moment."""
     from perf_assets.workflows.fleet_page import write_fleet_page
 
-    path, facts = write_fleet_page(lake.fleet(), dagster_url(), mlflow_url())
+    path, facts = write_fleet_page(lake.fleet())
     actions = [
         f"- **{state.machine}**: {in_markdown(action)}" for state in facts.machines for action in state.actions[:1]
     ]
     return dg.MaterializeResult(
         metadata={
-            "page": dg.MetadataValue.path(path),
-            "open": dg.MetadataValue.url(path.as_uri()),
+            **page_metadata(path),
             "machines_count": len(facts.machines),
             "champions_count": sum(state.champion is not None for state in facts.machines),
             "drifted": ", ".join(state.machine for state in facts.machines if state.has_drifted) or "none",

@@ -12,6 +12,7 @@ from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS_ONCE_MADE
 from perf_assets.defs.failures import explained
+from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import Metadata, asset_spec
 from perf_assets.defs.targets.assets import ADAPTED
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 class ScheduleConfig(dg.Config):
     """Which trace, on which machine; what is not given is as in the stored result, where there is one."""
 
-    trace: str | None = Field(default=None, description="SWF file, plain or gzip; a made-up trace where not given")
+    trace: str | None = Field(default=None, description="Job log (SWF, Slurm, CSM, Flux); else a simulated one")
     nodes: int | None = Field(default=None, ge=1, description="Nodes; those that the trace names where not given")
     machine: str | None = Field(default=None, description="Machine whose runs say how jobs scale; needs a target model")
     repetitions: int | None = Field(default=None, ge=1, description="Shaken traces at full load, with the trace; 20")
-    seed: int | None = Field(default=None, ge=0, description="Of which job is which problem, and of a made-up trace; 0")
+    seed: int | None = Field(default=None, ge=0, description="Of which job is which problem, and of drawn jobs; 0")
     loads: list[float] = Field(default=[], description="Loads of the machine; 0.5 to 1.5 in tenths where none is named")
     only_if_changed: bool = Field(
         default=True, description="Keep the stored result where the champion and all that is given are the same"
@@ -57,13 +58,12 @@ def out_schedule__turnaround(
     )
     if made is None:
         return
-    pictures = {chart.name: dg.MetadataValue.md(f"![{chart.title}]({chart.picture_address})") for chart in made.charts}
+    pictures = {chart.name: picture_metadata(lake.lake(), chart.name, chart.title, chart.png) for chart in made.charts}
     metadata: Metadata = {
         "dagster/row_count": len(made.rows),
         "champion": made.champion,
         "what is measured, simulated and predicted": made.origin,
-        "page": dg.MetadataValue.path(made.page),
-        "open": dg.MetadataValue.url(made.page.as_uri()),
+        **page_metadata(made.page),
     }
     yield dg.MaterializeResult(metadata=metadata | _findings(made.experiment, made.rows) | pictures)
 

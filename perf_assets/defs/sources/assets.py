@@ -10,12 +10,20 @@ from pydantic import Field
 from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
 from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS
-from perf_assets.core.tables.runs import FEATURES
+from perf_assets.core.tables.runs import ENVIRONMENTS, FEATURES
 from perf_assets.core.tables.schema import Table
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_LANDING
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import run_tags, version_metadata
+from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
+from perf_assets.defs.links import (
+    measured_metadata,
+    note_checklist,
+    page_metadata,
+    picture_metadata,
+    run_tags,
+    version_metadata,
+)
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, POOL, PREVIEW_ROWS, Metadata, as_event, asset_spec, model_spec
@@ -35,9 +43,18 @@ INPUTS = "model_source__inputs"
 
 
 class TrainingConfig(dg.Config):
-    """What is random."""
+    """Options of a training."""
 
     seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
+
+
+class EncoderConfig(TrainingConfig):
+    """What a training of the encoder tries."""
+
+    choose_options: bool = Field(
+        default=True,
+        description="Choose the options of Algorithm 1 on machines that are held out; otherwise they are the paper's",
+    )
 
 
 class SourceConfig(TrainingConfig):
@@ -54,7 +71,7 @@ class SourceConfig(TrainingConfig):
     attention_members: int = Field(default=4, ge=1, description="Nets of the attention, whose mean answers")
 
     def settings(self) -> "SourceSettings":
-        """As workflows take them."""
+        """Settings as workflows take them."""
         from perf_assets.models.source.settings import SourceSettings
 
         named = {
@@ -82,14 +99,15 @@ class SourceConfig(TrainingConfig):
 )
 @explained
 def model_amm__encoder(
-    context: dg.AssetExecutionContext, config: TrainingConfig, lake: LakeResource
+    context: dg.AssetExecutionContext, config: EncoderConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Choose the options, train, register; then describe every machine, so that what follows finds them described."""
     from perf_assets.workflows.describe import train_and_register_encoder
 
     fleet = lake.fleet()
     tags = fleet.provenance() | {"seed": str(config.seed), **run_tags(context)}
-    made = train_and_register_encoder(fleet.tables(), config.seed, tags, context.log.info)
+    chooses = config.choose_options
+    made = train_and_register_encoder(fleet.tables(), config.seed, tags, context.log.info, chooses_options=chooses)
     for machine in fleet.lake.machines():
         for result in _described(context, lake, machine):
             context.log_event(as_event(result, AMMS.name, machine))
@@ -107,8 +125,16 @@ def model_amm__encoder(
 
 @dg.multi_asset(
     specs=[
-        asset_spec(AMMS, {"pytorch", "parquet"}, [TIMINGS.name, SPECS.name, ENCODER]).replace_attributes(
-            skippable=True, automation_condition=FOLLOWS_LANDING
+        asset_spec(
+            AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENVIRONMENTS.name, SPECS.name, ENCODER]
+        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_LANDING)
+    ],
+    check_specs=[
+        partitioned_spec(
+            AMMS.name,
+            "is_described",
+            "The machine has enough RAJAPerf runs to be described; otherwise which are missing",
+            blocking=False,
         )
     ],
     partitions_def=machines,
@@ -116,9 +142,28 @@ def model_amm__encoder(
     pool=POOL,
 )
 @explained
-def model_amm__machines(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
-    """Say what a machine is like, by the frozen encoders in use, whether or not they were trained on it."""
-    yield from _described(context, lake, context.partition_key)
+def model_amm__machines(
+    context: dg.AssetExecutionContext, lake: LakeResource
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+    """Say what a machine is like, by the frozen encoders in use, whether or not they were trained on it.
+
+    One that cannot be described has no rows, and its check says why; what follows may do without.
+    """
+    from perf_assets.registry.amm import encoders_in_use
+    from perf_assets.workflows.readiness import Readiness
+
+    machine, missing = context.partition_key, "cannot be described"
+    for result in _described(context, lake, machine):
+        missing = ""
+        yield result
+    if missing:
+        ready = Readiness.of(lake.fleet(), machine)
+        missing = next((item.sentence for item in (ready.kernels, ready.sources) if not item.is_done), missing)
+        note_checklist(context, lake, machine)
+        if encoders_in_use():
+            counted: Metadata = {"dagster/partition_row_count": 0, "missing": missing}
+            yield dg.MaterializeResult(metadata=counted, data_version=dg.DataVersion("not described"))
+    yield made_or_not(AMMS.name, "is_described", missing)
 
 
 def _described(
@@ -168,10 +213,9 @@ def out_amm__machines(lake: LakeResource) -> dg.MaterializeResult[None]:
         metadata={
             "machines_count": drawn.machines_count,
             "described_by_another_encoder": ", ".join(drawn.stale) or "none",
-            "page": dg.MetadataValue.path(drawn.page),
-            "open": dg.MetadataValue.url(drawn.page.as_uri()),
-            "heat_map": dg.MetadataValue.md(f"![AMMs]({drawn.heat_map})"),
-            "map": dg.MetadataValue.md(f"![Machines]({drawn.on_a_map})"),
+            **page_metadata(drawn.page),
+            "map": picture_metadata(lake.lake(), "amm-map", "Machines", drawn.on_a_map.png),
+            "heat_map": picture_metadata(lake.lake(), "amm-vectors", "AMMs", drawn.heat_map.png),
             "json": dg.MetadataValue.path(drawn.page.with_suffix(".json")),
             "parquet": dg.MetadataValue.path(drawn.page.with_suffix(".parquet")),
         }
@@ -224,27 +268,29 @@ def train_source_models(
     tags = fleet.provenance() | run_tags(context)
     made = train_and_register(fleet.lake, fleet.runs(), config.settings(), tags, context.log.info)
     version = dg.DataVersion(made.data_version)
-    metadata = _shown(made) | tags
+    metadata = _shown(fleet.lake, made) | {"is_simulated": tags["is_simulated"] == "true"}
     for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
-        registered = version_metadata(made.versions[with_amm])
+        found = made.versions[with_amm]
+        registered = measured_metadata(found.name, found.version) | version_metadata(found)
         yield dg.MaterializeResult(asset_key=name, data_version=version, metadata=registered | metadata)
     yield _not_worse(made)
     for table, rows in store_explanations(fleet, made).items():
         yield dg.MaterializeResult(asset_key=table.name, metadata=_attention(fleet.lake, table, rows))
 
 
-def _shown(made: "RegisteredSource") -> Metadata:
+def _shown(lake: Lake, made: "RegisteredSource") -> Metadata:
     """Metadata of both source models: scores beside baselines, and how long it took."""
-    from perf_assets.reports.site import data_uri
+    from perf_assets.reports.site import picture
     from perf_assets.reports.xamm.source_scores import source_scores
 
-    scores = data_uri(lambda target: source_scores(made.trained.scores, target))
+    scores = picture(lambda target: source_scores(made.trained.scores, target))
+    name = f"source-{made.versions[True].version}"
     return {
         "made_with": f"perf-amm version {made.encoder_number}, {made.encoder_version}",
-        "mape_on_held_out": dg.MetadataValue.md(f"![scores]({scores})"),
+        "mape_on_held_out": picture_metadata(lake, name, "scores", scores),
         "scores_on_held_out": dg.MetadataValue.md(markdown_rows(made.trained.scores, ".3f")),
-        "selection_seconds": made.trained.selection_seconds,
-        "fit_seconds": made.trained.fit_seconds,
+        "selection_seconds": round(made.trained.selection_seconds, 1),
+        "fit_seconds": round(made.trained.fit_seconds, 1),
     }
 
 

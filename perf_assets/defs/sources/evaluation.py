@@ -6,6 +6,7 @@ from pydantic import Field
 from perf_assets.core.tables.models import XAMM_EMBEDDINGS, XAMM_SCORES
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.failures import explained
+from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, PREVIEW_ROWS, asset_spec, model_spec
 from perf_assets.storage.results import stored_at
@@ -89,10 +90,11 @@ def eval_xamm__report(lake: LakeResource) -> dg.MaterializeResult[None]:
     path, scores = write_xamm_report(lake.lake())
     return dg.MaterializeResult(
         metadata={
-            "page": dg.MetadataValue.path(path),
-            "open": dg.MetadataValue.url(path.as_uri()),
+            **page_metadata(path),
             "data": origin(scores),
             "what_it_says": dg.MetadataValue.md(said(scores)),
-            "unseen_machine": dg.MetadataValue.md(f"![MAPE by scenario, unseen machine]({summary_picture(scores)})"),
+            "unseen_machine": picture_metadata(
+                lake.lake(), "xamm-unseen-machine", "MAPE by scenario, unseen machine", summary_picture(scores)
+            ),
         }
     )

@@ -15,12 +15,21 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.defs.code_versions import code_version
 from perf_assets.defs.conditions import FOLLOWS_CHECKED, FOLLOWS_MODEL
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import registered_metadata, run_tags
+from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
+from perf_assets.defs.links import (
+    measured_metadata,
+    note_checklist,
+    page_metadata,
+    picture_metadata,
+    registered_metadata,
+    run_tags,
+)
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
 from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec
 from perf_assets.defs.verdicts import verdict_result
+from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at
 
 if TYPE_CHECKING:
@@ -45,7 +54,7 @@ class AdaptConfig(TrainingConfig):
     most_shots: int = Field(default=200, ge=1, description="Most runs on the machine that its model is fitted to")
 
     def request(self) -> "TargetRequest":
-        """As workflows take them."""
+        """Request as workflows take it."""
         from perf_assets.workflows.target import TargetRequest
 
         return TargetRequest(
@@ -75,14 +84,19 @@ class SeedsConfig(dg.Config):
             [FEATURES.name, COUNTERS_WIDE, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
+    check_specs=[
+        partitioned_spec(
+            ADAPTED, "is_made", "The machine has what a model needs; otherwise what is missing", blocking=False
+        )
+    ],
     partitions_def=machines,
     name=ADAPTED,
 )
 @explained
 def model_target__adapted(
     context: dg.AssetExecutionContext, config: AdaptConfig, lake: LakeResource
-) -> Iterator[dg.MaterializeResult[None]]:
-    """Adapt and register; a machine that cannot be adapted yet says why and goes on without."""
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+    """Adapt and register; a machine that cannot be adapted yet says why, on its page too, and goes on without."""
     from perf_assets.workflows.target import make_target
 
     machine, code = context.partition_key, code_version(_WORKFLOW)
@@ -93,8 +107,11 @@ def model_target__adapted(
     except BadInputError as error:
         context.log.warning(f"no target model of {machine}: {error}")
         context.log_event(dg.AssetObservation(ADAPTED, partition=machine, metadata={NOT_MADE: str(error)}))
+        note_checklist(context, lake, machine)
+        yield made_or_not(ADAPTED, "is_made", str(error))
         return
-    yield dg.MaterializeResult(metadata=_shown(machine, made), data_version=dg.DataVersion(made.digest))
+    yield dg.MaterializeResult(metadata=_shown(lake.lake(), machine, made), data_version=dg.DataVersion(made.digest))
+    yield made_or_not(ADAPTED, "is_made")
 
 
 @dg.multi_asset(
@@ -124,13 +141,18 @@ def eval_target__verdicts(context: dg.AssetExecutionContext, lake: LakeResource)
             TRANSFER_SCORES, {"parquet"}, [FEATURES.name, COUNTERS_WIDE, AMMS.name, WITH_AMM]
         ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
     ],
+    check_specs=[
+        partitioned_spec(
+            TRANSFER_SCORES.name, "is_scored", "The machine has runs enough to hold some out", blocking=False
+        )
+    ],
     partitions_def=machines,
     name=TRANSFER_SCORES.name,
 )
 @explained
 def eval_transfer__scores(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
-) -> Iterator[dg.MaterializeResult[None]]:
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
     from perf_assets.workflows.target import score_machine
 
@@ -141,6 +163,7 @@ def eval_transfer__scores(
         raise
     except BadInputError as error:
         context.log.warning(f"no scores of {machine}: {error}")
+        yield made_or_not(TRANSFER_SCORES.name, "is_scored", str(error))
         return
     table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
     yield dg.MaterializeResult(
@@ -150,6 +173,7 @@ def eval_transfer__scores(
             "record": dg.MetadataValue.path(stored_at(lake.lake(), TRANSFER_SCORES, machine)),
         }
     )
+    yield made_or_not(TRANSFER_SCORES.name, "is_scored")
 
 
 @dg.multi_asset(
@@ -167,32 +191,29 @@ def eval_transfer__scores(
 )
 @explained
 def out_report__machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
-    """Write the page of a machine that has a target model."""
+    """Write the page of a machine: of its target model, or of what it needs for one."""
     from perf_assets.workflows.machine_page import write_machine_page
 
     page, proposal = write_machine_page(lake.fleet(), context.partition_key)
-    return dg.MaterializeResult(
-        metadata={
-            "page": dg.MetadataValue.path(page),
-            "open": dg.MetadataValue.url(page.as_uri()),
-            "catalogue_proposal": dg.MetadataValue.path(proposal),
-        }
-    )
+    proposed = {} if proposal is None else {"catalogue_proposal": dg.MetadataValue.path(proposal)}
+    return dg.MaterializeResult(metadata={**page_metadata(page), **proposed})
 
 
-def _shown(machine: str, made: "MadeTarget") -> Metadata:
-    """Metadata of a registered version: candidates beside baselines, where it was fitted in this run."""
+def _shown(lake: Lake, machine: str, made: "MadeTarget") -> Metadata:
+    """Metadata of a registered version: its errors, and of one that was fitted in this run, all candidates."""
     from perf_assets.registry.target import registered_name
-    from perf_assets.reports.site import as_data_uri
 
-    found = registered_metadata(registered_name(machine), made.version) | {"is_kept": made.is_kept}
+    name = registered_name(machine)
+    found = measured_metadata(name, made.version) | registered_metadata(name, made.version)
     if made.is_kept:
-        return found
-    found |= {**made.tags, **{f"shots of {name}": count for name, count in made.shots.items()}}
+        return found | {"kept": "this version was made of the same data"}
+    found |= {f"shots of {view}": count for view, count in made.shots.items()} if len(made.shots) > 1 else {}
     if made.picture is None:
         return found | {"candidates_on_held_out_shots": "too few runs to hold some out"}
     candidates = made.candidates.drop(columns=["source", "shots"])
     return found | {
         "candidates_on_held_out_shots": dg.MetadataValue.md(markdown_rows(candidates, ".3f")),
-        "errors_beside_baselines": dg.MetadataValue.md(f"![errors on held-out runs]({as_data_uri(made.picture)})"),
+        "errors_beside_baselines": picture_metadata(
+            lake, f"{name}-{made.version}", "errors on held-out runs", made.picture
+        ),
     }

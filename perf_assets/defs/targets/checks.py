@@ -7,7 +7,6 @@ import dagster as dg
 
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.ingest.checks import partitioned_spec
-from perf_assets.defs.links import dagster_url, mlflow_url
 from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets.assets import ADAPTED
@@ -50,7 +49,7 @@ def check_target(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
 @dg.asset_check(asset=FLEET_PAGE, name="machines_are_fresh", description="Every machine was measured lately enough")
 def check_fleet(lake: LakeResource) -> dg.AssetCheckResult:
     """Machines whose newest measurement is older than their limit, each with its age."""
-    facts = fleet_facts(lake.fleet(), dagster_url(), mlflow_url())
+    facts = fleet_facts(lake.fleet())
     stale = [state for state in facts.machines if not state.is_fresh]
     now = datetime.now(UTC)
     ages = {

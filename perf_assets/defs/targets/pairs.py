@@ -7,6 +7,7 @@ import dagster as dg
 from perf_assets.core.tables.models import TRANSFER_MATRIX
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.failures import explained
+from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, Metadata, asset_spec
 from perf_assets.defs.targets.assets import SeedsConfig
@@ -39,7 +40,6 @@ def _shown(lake: Lake, scores: "pd.DataFrame") -> Metadata:
     return {
         "dagster/row_count": len(scores),
         "median_mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
-        "severity_against_gain": dg.MetadataValue.md(f"![severity against gain]({chart.picture_address})"),
-        "page": dg.MetadataValue.path(path),
-        "open": dg.MetadataValue.url(path.as_uri()),
+        "severity_against_gain": picture_metadata(lake, "pairs-severity", "severity against gain", chart.png),
+        **page_metadata(path),
     }

@@ -12,7 +12,7 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS_DATASETS
 from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import partitioned_spec
-from perf_assets.defs.links import registered_metadata, run_tags
+from perf_assets.defs.links import measured_metadata, page_metadata, registered_metadata, run_tags
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import TrainingConfig
@@ -125,7 +125,9 @@ def model_transfer__adapted(
         context.log_event(dg.AssetObservation(ADAPTED, partition=name, metadata={NOT_MADE: str(error)}))
         yield _check(ADAPTED, CAN_BE_ADAPTED, str(error))
         return
-    shown = registered_metadata(made.name, made.version) | {"is_kept": made.is_kept, **made.facts}
+    kept = {"kept": "this version was made of the same data"} if made.is_kept else {}
+    shown = measured_metadata(made.name, made.version) | registered_metadata(made.name, made.version)
+    shown |= {**kept, **made.facts}
     yield dg.MaterializeResult(asset_key=ADAPTED, metadata=shown, data_version=dg.DataVersion(made.digest))
     yield _check(ADAPTED, CAN_BE_ADAPTED, None)
 
@@ -209,9 +211,7 @@ def out_report__dataset(context: dg.AssetExecutionContext, lake: LakeResource) -
     from perf_assets.workflows.transfer_report import write_dataset_page
 
     path = write_dataset_page(lake.lake(), context.partition_key)
-    return dg.MaterializeResult(
-        metadata={"page": dg.MetadataValue.path(path), "open": dg.MetadataValue.url(path.as_uri())}
-    )
+    return dg.MaterializeResult(metadata=page_metadata(path))
 
 
 @dg.multi_asset(
@@ -241,8 +241,7 @@ def eval_modelx__table(
         "dagster/row_count": len(made.rows),
         "notes": "; ".join(made.notes) or "none",
         "table": dg.MetadataValue.md(markdown_rows(made.rows, ".3f")),
-        "page": dg.MetadataValue.path(made.page),
-        "open": dg.MetadataValue.url(made.page.as_uri()),
+        **page_metadata(made.page),
         "record": dg.MetadataValue.path(stored_at(lake.lake(), MODELX_TABLE)),
     }
     yield dg.MaterializeResult(asset_key=MODELX_TABLE.name, metadata=metadata)

@@ -15,7 +15,7 @@ from perf_assets.storage.datasets import dataset_digests, stored_names
 
 _RUNS_PER_TICK = 20
 _WAIT_SECONDS = 5.0
-"""For a warehouse that is being written: the next tick comes soon."""
+"""Seconds to wait for a warehouse that is being written: the next tick comes soon."""
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,

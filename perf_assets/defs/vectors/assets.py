@@ -13,7 +13,7 @@ from perf_assets.core.text import markdown_rows
 from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
 from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
 from perf_assets.defs.failures import explained
-from perf_assets.defs.links import version_metadata
+from perf_assets.defs.links import page_metadata, version_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, POOL, Metadata, asset_spec, model_spec
 from perf_assets.defs.verdicts import verdict_result
@@ -56,7 +56,7 @@ class VectorConfig(BlendConfig):
     added_machine: str = Field(default="", description="Train nothing: let this machine join the champion")
 
     def request(self) -> vectors.VectorRequest:
-        """As workflows take it."""
+        """Request as workflows take it."""
         return vectors.VectorRequest(
             relative_to=self.relative_to,
             seed=self.seed,
@@ -137,8 +137,7 @@ def score_vectors(
             metadata={
                 "dagster/row_count": len(scored.rows),
                 "scores": dg.MetadataValue.md(markdown_rows(scored.means, ".3f")),
-                "page": dg.MetadataValue.path(scored.page),
-                "open": dg.MetadataValue.url(scored.page.as_uri()),
+                **page_metadata(scored.page),
                 "record": dg.MetadataValue.path(stored_at(lake.lake(), table)),
                 **lake.fleet().provenance(),
             },

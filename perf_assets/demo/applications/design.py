@@ -25,10 +25,10 @@ class Configuration:
 
     app: str
     args: str
-    """Without the argument that selects the back end."""
+    """Arguments without the one that selects the back end."""
     ranks: int
     threads: int
-    """Of one rank."""
+    """Threads of one rank."""
     footprint_bytes: float
     """Memory of one rank."""
     phases: tuple[Phase, ...]

@@ -21,7 +21,7 @@ class _Problem:
     options: str
     dimension: int
     zones: int
-    """Of the mesh before refinement."""
+    """Zones of the mesh before refinement."""
     steps_per_time: float
     """Time steps per unit of time and per refinement-1, order-1 zone."""
     time: float

@@ -36,13 +36,13 @@ class Phase:
 
     name: str
     work: Work
-    """Of one rank; the reuse distances of its streams are those of the rank's own data."""
+    """Work of one rank; the reuse distances of its streams are those of the rank's own data."""
     scratch: tuple[Stream, ...] = ()
     """Accesses to what each thread keeps for itself; reuse distances are those of one thread."""
     offloads: bool = False
     """Runs on the device where the machine has one and the program has a back end for it."""
     device_work: Work | None = None
-    """Of one rank, where the GPU back end orders its loops otherwise; None: as on the host."""
+    """Work of one rank, where the GPU back end orders its loops otherwise; None: as on the host."""
     to_device_bytes: float = 0.0
     from_device_bytes: float = 0.0
     """Copied by a GPU back end, beside what messages make necessary."""

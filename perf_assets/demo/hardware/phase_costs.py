@@ -13,7 +13,7 @@ from perf_assets.demo.hardware.placement import Placement
 from perf_assets.demo.hardware.work import Work, miss_share
 
 Amounts = dict[str, float]
-"""By names of `quantities`."""
+"""Amounts by names of `quantities`."""
 
 _BLOCK_THREADS = 256
 _ON_NODE_LATENCY_SECONDS = 0.5e-6
@@ -24,7 +24,7 @@ _NETWORK_SHARE = 0.8
 _ON_NODE_BANDWIDTH_SHARE = 0.25
 """Copies through shared memory against peak memory bandwidth."""
 _NEIGHBOURS_AWAY_SHARE = 0.5
-"""Of neighbours in a decomposition: how often they are on another node, against partners anywhere."""
+"""How often neighbours in a decomposition are on another node, against partners anywhere."""
 _FILE_BYTES_PER_SECOND = 4e8
 _OPEN_SECONDS = 1.5e-3
 """A shared file system; the same on every machine."""
@@ -36,16 +36,16 @@ _FLOPS_PER_MATH_CALL = 15
 _PAGE_WALK_CYCLES = 28.0
 _PAGE_BYTES = 4096.0
 _TLB_REACH_BYTES = 1536 * _PAGE_BYTES
-"""Of one core."""
+"""Memory that the TLB of one core covers."""
 _MISPREDICT_FRONTEND_CYCLES = 10.0
 _DEPENDENCY_STALL_SHARE = 0.15
 _FETCH_STALL_SHARE = 0.02
-"""Of the cycles that a core needs when all data are in L1."""
+"""Share of the cycles that a core needs when all data are in L1."""
 
 
 @dataclass(frozen=True)
 class HostCost:
-    """Of a phase on the processors."""
+    """Cost of a phase on the processors."""
 
     parallel_seconds: float
     """All threads of the rank work."""
@@ -56,7 +56,7 @@ class HostCost:
 
 @dataclass(frozen=True)
 class DeviceCost:
-    """Of a phase on a device."""
+    """Cost of a phase on a device."""
 
     seconds: float
     host_amounts: Amounts
@@ -64,7 +64,7 @@ class DeviceCost:
 
 
 def system_instructions(count: float) -> Amounts:
-    """So many instructions of system software: start-up, MPI, drivers."""
+    """Amounts of work for a number of instructions of system software: start-up, MPI, drivers."""
     shares = {
         "instructions": 1.0,
         "branches": 0.2,

@@ -27,7 +27,7 @@ _CORE_BYTES_IN_FLIGHT = 20 * LINE_BYTES
 _ATOMIC_CYCLES = 20.0
 """A locked read-modify-write whose line the core already owns."""
 _CONTENDED_ATOMIC_SECONDS = 80e-9
-"""The same when another core owns the line."""
+"""Time of an atomic operation when another core owns the line."""
 _REGION_SECONDS = 0.5e-6
 _REGION_SECONDS_PER_THREAD = 0.1e-6
 """Entering and leaving a parallel region (EPCC micro-benchmarks)."""
@@ -46,7 +46,7 @@ class CacheTraffic:
     l2_miss_lines: float
     l3_miss_lines: float
     l1_miss_store_lines: float
-    """Of the lines that missed L1, those missed by stores."""
+    """Share of the lines that missed L1 which stores missed."""
     l2_miss_store_lines: float
     l3_miss_store_lines: float
 

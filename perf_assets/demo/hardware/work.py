@@ -22,7 +22,7 @@ class Stream:
     """Accesses to memory that have the same locality."""
 
     read_bytes: float = 0.0
-    """As the instructions read them, cached or not."""
+    """Bytes as the instructions read them, cached or not."""
     written_bytes: float = 0.0
     reuse_bytes: float
     """Distinct bytes that all threads together touch between two uses of a datum; for a sweep, what is swept."""
@@ -48,20 +48,20 @@ class Work:
     math_calls: float = 0.0
     """Calls of exp, pow, log and the like, not counted in the flops."""
     vector_share: float = 1.0
-    """Of flops, integer operations and accesses: the share that a compiler vectorises."""
+    """Share of flops, integer operations and accesses that a compiler vectorises."""
     chained_flops: float = 0.0
-    """Of the flops: those each of which waits for the one before, in every thread's own chain."""
+    """Flops each of which waits for the one before, in every thread's own chain."""
     branches: float = 0.0
     """Data-dependent and loop branches."""
     mispredict_rate: float = 0.0
-    """Of the branches."""
+    """Share of the branches."""
     atomic_ops: float = 0.0
     atomic_targets: float = 1.0
     """Distinct cache lines that the atomics hit."""
     parallel_items: float | None = None
     """Iterations that may run at the same time; None is more than any machine needs."""
     serial_share: float = 0.0
-    """Of the work: the share that one thread does alone (processor only)."""
+    """Share of the work that one thread does alone (processor only)."""
     parallel_regions: float = 0.0
     """OpenMP regions entered (processor only)."""
     launches: float = 0.0

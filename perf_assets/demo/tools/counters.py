@@ -23,7 +23,7 @@ class EventSet:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of all counters, those of the host first."""
+        """Names of all counters, those of the host first."""
         return (*self.host, *self.device)
 
     def of_host(self, observation: Observation) -> NDArray[np.float64]:
@@ -41,7 +41,7 @@ class EventSet:
 
     @cached_property
     def without_device(self) -> "EventSet":
-        """The same for a run that uses no device."""
+        """Counters of a run that uses no device."""
         return EventSet(self.host, {})
 
     @cached_property
@@ -111,7 +111,7 @@ EVENT_SETS: Mapping[str, tuple[EventSet, ...]] = {
     "epyc-vm": (_events(tables.CPU_TIME, tables.PERF_STAT),),
     "grace": (_events(tables.CPU_TIME, tables.PERF_STAT_ARM),),
 }
-"""By machine: one set per profiling run, because the counters do not all fit into one."""
+"""Counters by machine: one set per profiling run, because the counters do not all fit into one."""
 
 
 def counter_names(machine: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DAMAGED: Mapping[str, tuple[str, int]] = {"quartz": ("Kripke", 20), "ruby": ("Kripke", 21)}
-"""By machine, the application and the place in its sequence of the one run that is damaged on purpose."""
+"""Application, and place in its sequence, of the one run that is damaged on purpose, by machine."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class _Accident:
 
     pattern: str
     kept_share: float | None
-    """Of the file's bytes; None: the file is missing."""
+    """Share of the file's bytes that is left; None: the file is missing."""
 
 
 _ACCIDENTS: Mapping[str, tuple[_Accident, ...]] = {
@@ -29,7 +29,7 @@ def is_damaged(machine: str, app: str, index: int) -> bool:
 
 
 def with_damage(write: Callable[[Path], None], machine: str, index: int) -> Callable[[Path], None]:
-    """The same files after an accident."""
+    """Files after an accident."""
     accidents = _ACCIDENTS[machine]
     accident = accidents[index % len(accidents)]
 

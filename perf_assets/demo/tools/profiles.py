@@ -1,4 +1,4 @@
-"""From an execution to what its profiling runs leave behind: files of counters, or rows of a table."""
+"""What the profiling runs of an execution leave behind: files of counters, or rows of a table."""
 
 from collections.abc import Mapping
 from zlib import crc32
@@ -13,7 +13,7 @@ from perf_assets.demo.tools.counters import EVENT_SETS
 from perf_assets.demo.tools.observation import generator, observe
 
 TARGET_COLUMN = "wall_seconds"
-"""Of a table of samples: what is to be predicted."""
+"""Column of a table of samples that is to be predicted."""
 _LIVE_SHARE = 0.6
 """Six hardware counters for ten events."""
 _MULTIPLEXING_SPREAD = 0.015

@@ -184,7 +184,7 @@ def _profile_db(run: ProfiledRun, profiles: list[ThreadProfile], values: NDArray
 
 
 def _cct_db(values: NDArray[np.float64]) -> bytes:
-    """The same values by context and without the summary; profiles keep their numbers."""
+    """Values of `profile.db` by context and without the summary; profiles keep their numbers."""
     by_context = values.transpose(1, 2, 0).copy()
     by_context[:, :, 0] = 0.0
     infos_at = 0x30

@@ -25,7 +25,7 @@ Column = tuple[str, str]
 
 @dataclass(frozen=True)
 class Suite:
-    """A run as its reports arrange it: a row a kernel, a column a variant with a tuning."""
+    """A run as its reports arrange it: one row per kernel, one column per variant and tuning."""
 
     run: BenchmarkRun
 

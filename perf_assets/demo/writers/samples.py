@@ -1,4 +1,4 @@
-"""Tables of samples: a row a run, a column a feature or the value to predict."""
+"""Tables of samples: one row per run, one column per feature or value to predict."""
 
 from pathlib import Path
 

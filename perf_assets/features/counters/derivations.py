@@ -1,20 +1,24 @@
-"""From raw tables to configurations: merged counters, canonical features, pairs of machines.
+"""Configurations from raw tables: merged counters, canonical features, pairs of machines.
 
 As queries, which the warehouse runs for one machine at a time.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from perf_assets.core.catalogue import Catalogue, Resolved, load_catalogue
+from perf_assets.core.environment import DIGEST_CHARACTERS, UNKNOWN, parts_of
 from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES, Feature
 from perf_assets.core.tables.runs import (
     CONFIGURATION,
     COUNTERS_WIDE,
+    CURRENT_RUNS,
+    ENVIRONMENTS,
     FEATURES,
     MERGED_COUNTERS,
+    TIMED_RUNS,
     UNMATCHED,
     VECTOR_FEATURES_TABLE,
 )
@@ -24,15 +28,27 @@ _CONFIGURATION = ", ".join(CONFIGURATION)
 _RUN_NAMES = "to_json(list(bundle || '/' || run ORDER BY bundle, run))::VARCHAR"
 
 
-def deriving(site_catalogues: Sequence[Path]) -> Callable[[Sequence[str], str | None], list[Derivation]]:
-    """`derivations` with the catalogue of this package and a site's files."""
-    return partial(derivations, load_catalogue(site_catalogues))
+def deriving(
+    site_catalogues: Sequence[Path], named: Mapping[str, str] | None = None
+) -> Callable[[str, Sequence[str], str | None], list[Derivation]]:
+    """`derivations` with the catalogue of this package and a site's files, and environments that it names."""
+    return partial(derivations, load_catalogue(site_catalogues), named or {})
 
 
-def derivations(catalogue: Catalogue, counters: Sequence[str], microarchitecture: str | None) -> list[Derivation]:
-    """What follows for a machine that has these counters, in the order in which it is to be made."""
+def derivations(
+    catalogue: Catalogue,
+    named: Mapping[str, str],
+    machine: str,
+    counters: Sequence[str],
+    microarchitecture: str | None,
+) -> list[Derivation]:
+    """What follows for a machine that has these counters, in the order in which it is to be made.
+
+    `named` are default environments by machine.
+    """
     resolved = catalogue.resolve(counters, microarchitecture)
     return [
+        Derivation(ENVIRONMENTS.name, _environments(named.get(machine)), ENVIRONMENTS),
         Derivation(MERGED_COUNTERS.name, _merged_counters(catalogue, resolved), MERGED_COUNTERS, is_sliced=True),
         _features(FEATURES, XAMM_FEATURES, catalogue, resolved),
         _features(VECTOR_FEATURES_TABLE, VECTOR_FEATURES, catalogue, resolved),
@@ -54,7 +70,7 @@ def _merged_counters(catalogue: Catalogue, resolved: Sequence[Resolved]) -> str:
     return f"""
         WITH chosen AS (
             SELECT machine, bundle, run, app, {_comparable_args(catalogue)} AS args, ranks, threads
-            FROM raw_profiles__runs
+            FROM {CURRENT_RUNS}
             WHERE machine = $machine AND hash(app, {_comparable_args(catalogue)}, ranks, threads) % $slices = $slice
         ), counted AS (
             SELECT chosen.*, counter, unit, value_mean_over_ranks, running_ratio
@@ -89,10 +105,10 @@ def _features(
     query = f"""
         WITH configuration AS (
             SELECT machine, app, {_comparable_args(catalogue)} AS args, ranks, threads, max(nodes) AS nodes,
-                   max(gpus) AS gpus, median(wall_seconds) AS wall_seconds, min(wall_seconds) AS wall_seconds_min,
-                   max(wall_seconds) AS wall_seconds_max, count(*) AS runs_count, {_RUN_NAMES} AS runs,
+                   max(gpus) AS gpus, {_time("median")} AS wall_seconds, {_time("min")} AS wall_seconds_min,
+                   {_time("max")} AS wall_seconds_max, count(*) AS runs_count, {_RUN_NAMES} AS runs,
                    bool_or(is_simulated) AS is_simulated
-            FROM raw_profiles__runs WHERE machine = $machine GROUP BY machine, app, 3, ranks, threads
+            FROM {CURRENT_RUNS} WHERE machine = $machine GROUP BY machine, app, 3, ranks, threads
         ), counted AS (
             SELECT {_CONFIGURATION}, map(list(counter), list(value)) AS value,
                    map(list(counter), list(value_per_instruction)) AS per_instruction
@@ -106,6 +122,46 @@ def _features(
         SELECT *, {mask} AS missing_mask, {_literal(formulas)} AS formulas FROM feature ORDER BY {_CONFIGURATION}
     """
     return Derivation(table.name, query, table)
+
+
+def _time(aggregate: str) -> str:
+    """SQL of run times: those of the default environment where it has any."""
+    return f"coalesce({aggregate}(wall_seconds) FILTER (is_default), {aggregate}(wall_seconds))"
+
+
+def _environments(named: str | None) -> str:
+    """SQL of what a machine's runs were made with, and which of it is the default of each application."""
+    if named == UNKNOWN:
+        is_named = f"environment = '{UNKNOWN}'"
+    elif named is None:
+        is_named = "false"
+    else:
+        wanted = ", ".join(_literal(part) for part in parts_of(named))
+        is_named = f"(list_has_all(parts, [{wanted}]) OR environment_digest = {_literal(named)})"
+    known = f"environment <> '{UNKNOWN}'"
+    return f"""
+        WITH made AS (
+            SELECT app, environment, substr(sha256(environment), 1, {DIGEST_CHARACTERS}) AS environment_digest,
+                   CASE WHEN {known} THEN string_split(environment, '; ') ELSE [] END AS parts,
+                   count(DISTINCT run) AS runs_count, count(DISTINCT configuration) AS configurations_count,
+                   max(collected_at) AS newest_at, avg(ln(seconds)) AS log_seconds
+            FROM {TIMED_RUNS} WHERE machine = $machine GROUP BY app, environment
+        ), ranked AS (
+            SELECT *, {is_named} AS is_named, {known} AS is_known, 2 * configurations_count
+                   >= max(configurations_count) FILTER ({known}) OVER (PARTITION BY app) AS is_large
+            FROM made
+        ), chosen AS (
+            SELECT app, environment AS default_environment, parts AS default_parts FROM ranked
+            QUALIFY row_number() OVER (
+                PARTITION BY app
+                ORDER BY is_named DESC, is_known DESC, is_large DESC, newest_at DESC, log_seconds, environment
+            ) = 1
+        )
+        SELECT $machine AS machine, app, environment, environment_digest, runs_count, configurations_count, newest_at,
+               is_named, environment = default_environment AS is_default,
+               list_has_all(default_parts, parts) AS is_counted
+        FROM ranked JOIN chosen USING (app) ORDER BY app, environment
+    """
 
 
 def _quantity(name: str, resolved: Sequence[Resolved], values: str) -> str:
@@ -131,7 +187,7 @@ def _wide(catalogue: Catalogue, counters: Sequence[str]) -> str:
     given = f"""
         SELECT app, {_comparable_args(catalogue)} AS args, ranks, threads, median(target_value) AS target_value,
                first(labels ORDER BY bundle, run) AS labels
-        FROM raw_profiles__runs WHERE machine = $machine GROUP BY app, 2, ranks, threads
+        FROM {CURRENT_RUNS} WHERE machine = $machine GROUP BY app, 2, ranks, threads
     """
     pivoted = f"""
         LEFT JOIN (

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.tables.runs import CONFIGURATION
 from perf_assets.features.fleet.samples import FleetTables, benchmark_samples
 from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
 from perf_assets.features.standardise import signed_log
@@ -14,6 +15,8 @@ from perf_assets.features.standardise import signed_log
 AMM, KERNEL, SHEET = "amm", "kernel", "sheet"
 _LEAST_SHARE = 0.5
 """Share of the kernel runs of a model that a machine must have."""
+_NEARLY_MOST = 0.9
+"""Share of the most configurations in common that a machine must have to lend its kernel times."""
 _KERNEL_COLUMNS = {"option": "placement", "item": "kernel", "value": "seconds_per_rep"}
 
 _TYPES = {"problem_size": "int64", "value": "float64", "bytes_per_rep": "float64", "flops_per_rep": "float64"}
@@ -140,6 +143,33 @@ def completed_kernels(samples: PairedSamples, own: Descriptions) -> pd.DataFrame
         frame = frame[frame["placement"] == "share"] if on_device else frame
         frames.append(frame.replace({"placement": {"share": "device" if on_device else "busy_core"}}))
     return pd.concat(frames, ignore_index=True).astype({"problem_size": "int64"})
+
+
+def lent_kernels(machine: str, runs: pd.DataFrame, others: pd.DataFrame, kernels: pd.DataFrame) -> pd.DataFrame:
+    """Kernel times for a machine without any, as `KERNELS_QUERY` gives them: those of a machine that runs alike.
+
+    That is one of those with nearly the most configurations in common, and of them the one whose times differ least,
+    by root mean square of their log ratios; its kernel times are moved by so much. `runs` are of the machine, `others`
+    and `kernels` of the others. Refuses where no configuration is shared.
+    """
+    on_gpus = bool((runs["gpus"] > 0).any())
+    with_device = set(kernels.loc[kernels["placement"] == "device", "machine"])
+    lenders = with_device if on_gpus and with_device else set(kernels["machine"])
+    key = list(CONFIGURATION)
+    theirs = others[others["machine"].isin(lenders)]
+    pairs = theirs.merge(runs, on=key, suffixes=("", "_own"))
+    pairs = pairs[(pairs["gpus"] > 0) == (pairs["gpus_own"] > 0)] if on_gpus else pairs
+    if pairs.empty:
+        raise BadInputError(f"none of the {len(runs)} configurations of {machine} ran on another machine")
+    logs = pd.Series(np.log(pairs["wall_seconds_own"] / pairs["wall_seconds"]), pairs.index)
+    ratios = logs.groupby(pairs["machine"])
+    found = pd.DataFrame(
+        {"shared": ratios.size(), "mean": ratios.mean(), "rms": (ratios.var(ddof=0) + ratios.mean() ** 2) ** 0.5}
+    )
+    near = found[found["shared"] >= _NEARLY_MOST * found["shared"].max()].sort_values("rms").iloc[0]
+    lent: pd.DataFrame = kernels[(kernels["machine"] == near.name) & (on_gpus | (kernels["placement"] != "device"))]
+    factor = float(np.exp(np.copysign(near["rms"], near["mean"])))
+    return lent.assign(machine=machine, seconds_per_rep=lent["seconds_per_rep"] * factor)
 
 
 def _benchmark_of(samples: PairedSamples, own: Descriptions) -> dict[str, Floats]:

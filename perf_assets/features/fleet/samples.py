@@ -6,10 +6,11 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.environment import UNKNOWN
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.core.tables.landing import SPECS, TIMINGS
-from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
+from perf_assets.core.tables.runs import CONFIGURATION, ENVIRONMENTS, FEATURES, RAJAPERF_APP
 from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples, physical
 from perf_assets.features.tables.paired import with_specification
 
@@ -36,9 +37,14 @@ RUNS_QUERY = f"""
 """
 KERNELS_QUERY = f"""
     WITH usable AS (
-        SELECT *, variant LIKE '%OpenMP' AS is_threaded FROM {TIMINGS.name}
-        WHERE is_valid AND seconds_per_rep > 0 AND problem_size IS NOT NULL
+        SELECT timings.*, variant LIKE '%OpenMP' AS is_threaded FROM {TIMINGS.name} AS timings
+        JOIN {ENVIRONMENTS.name} AS made ON made.machine = timings.machine AND made.app = {RAJAPERF_APP}
+            AND made.environment = coalesce(timings.environment, '{UNKNOWN}')
+        WHERE is_counted AND is_valid AND seconds_per_rep > 0 AND problem_size IS NOT NULL
             AND (threads IS NOT NULL OR variant NOT LIKE '%OpenMP')
+        QUALIFY is_default = bool_or(is_default) OVER (
+            PARTITION BY timings.machine, kernel, problem_size, variant, tuning, threads
+        )
     ), most AS (
         SELECT machine, max(threads) AS most_threads FROM usable WHERE is_threaded GROUP BY machine
     ), middle AS (
@@ -166,6 +172,13 @@ def configuration_name(key: tuple[object, ...]) -> str:
     """Application, arguments, ranks and threads as one text."""
     app, args, ranks, threads = key
     return f"{app} {args} ({ranks} x {threads})"
+
+
+def configuration_of(name: str, app: str) -> tuple[str, int, int]:
+    """Arguments, ranks and threads of what `configuration_name` made."""
+    args, _, size = name.removeprefix(f"{app} ").rpartition("(")
+    ranks, _, threads = size.removesuffix(")").partition(" x ")
+    return args.removesuffix(" "), int(ranks), int(threads)
 
 
 def nodes_by_configuration(rows: pd.DataFrame) -> "pd.Series[float]":

@@ -129,6 +129,20 @@ def same_counters(
     return same
 
 
+def kind_notes(source: TransferTable, target: TransferTable) -> list[str]:
+    """What a person should know of columns that hold words in one table and numbers in the other."""
+    notes = []
+    for first, second in ((source, target), (target, source)):
+        numbers = set(second.counter_names) - set(second.level_columns)
+        columns = sorted(set(first.level_columns.values()) & numbers)
+        if columns:
+            notes.append(
+                f"{len(columns)} columns hold words in {first.name} and numbers in {second.name} and are not matched: "
+                f"{listed(columns)}"
+            )
+    return notes
+
+
 def shot_scaler(counters: Floats, is_level: Mask | None = None) -> Scaler:
     """Standardisation by the shots; a counter that does not vary over them is ignored.
 
@@ -165,7 +179,10 @@ def scaled_rows(counters: Floats) -> Floats:
 
 def _target(name: str, frame: pd.DataFrame, column: str) -> Floats:
     if column not in frame.columns:
-        raise BadInputError(f"{name}: no column {column!r}; there are {listed(list(frame.columns))}")
+        # Readers leave out columns in which every cell is empty.
+        raise BadInputError(
+            f"{name}: no column {column!r}, or nothing in it; there are {listed(list(frame.columns))}: name another"
+        )
     if not is_numeric_dtype(frame[column]):
         raise BadInputError(f"{name}: target column {column!r} holds text")
     return frame[column].to_numpy(float)

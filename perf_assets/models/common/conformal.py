@@ -27,7 +27,7 @@ class Interval:
         return float(np.mean(np.abs(true - predicted) <= self.half_width))
 
 
-def cross_conformal(held_out: Floats, target: Floats, severity: float, level: float = 0.9) -> Interval:
+def cross_conformal(held_out: Floats, target: Floats, severity: float = 0.0, level: float = 0.9) -> Interval:
     """Interval from predictions of the shots by fits that did not see them; `severity` is the rescaled one.
 
     With too few shots for the quantile, the largest error is stretched as exponentially distributed errors ask for.

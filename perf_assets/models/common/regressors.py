@@ -56,7 +56,8 @@ class _Ensemble:
         self._trees = trees
 
     def fit(self, features: Floats, target: Floats, weights: Floats | None = None) -> Self:
-        self._trees = TreeEnsemble.of(self._model.fit(features.astype(np.float32), target, sample_weight=weights))
+        fitted = self._model.fit(features.astype(np.float32), target, sample_weight=weights)
+        self._trees = TreeEnsemble.of(fitted)
         return self
 
     def predict(self, features: Floats) -> Floats:
@@ -114,6 +115,7 @@ def _of_scikit_learn(name: str, seed: int) -> Any:
         )
     if name == "bagging":
         tree = DecisionTreeRegressor(max_features=0.5, min_samples_leaf=2)
-        return BaggingRegressor(tree, n_estimators=20, max_samples=0.3, n_jobs=jobs, random_state=seed)
+        # More jobs would be processes, which take longer to load scikit-learn than these trees take to grow.
+        return BaggingRegressor(tree, n_estimators=20, max_samples=0.3, n_jobs=1, random_state=seed)
     tree = DecisionTreeRegressor(max_depth=6, max_features=0.3)
     return AdaBoostRegressor(tree, n_estimators=30, random_state=seed)

@@ -1,4 +1,4 @@
-"""Models of few rows that are plain arrays once fitted: linear, nearest neighbours, forests of trees.
+"""Models of few rows that are plain arrays once fitted: linear, Gaussian process, nearest neighbours, forests.
 
 Each takes rows x standardised features and is told by its kind; `restore` builds one from what was stored.
 """
@@ -16,7 +16,7 @@ from perf_assets.features.samples import Floats
 from perf_assets.features.standardise import Scaler
 from perf_assets.infra.threads import thread_budget
 from perf_assets.models.common import archive
-from perf_assets.models.common.gp import SmallGp
+from perf_assets.models.common.averaged_gp import AveragedGp, Inputs, squared_distances
 
 _PENALTIES = np.logspace(-2, 4, 13)
 _NEIGHBOURS = (1, 2, 3, 5, 8)
@@ -72,7 +72,7 @@ class Neighbours:
 
     def predict(self, inputs: Floats) -> Floats:
         """One number per row."""
-        return _nearest(_distances(inputs, self.inputs), self.target, self.count)
+        return _nearest(np.sqrt(squared_distances(inputs, self.inputs)), self.target, self.count)
 
     def description(self) -> dict[str, Any]:
         """Everything that is no array."""
@@ -121,11 +121,33 @@ class Forest:
         return {name: getattr(self, name) for name in names}
 
 
-_KINDS: dict[str, Any] = {"linear": Linear, "neighbours": Neighbours, "forest": Forest, "gp": SmallGp}
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """Gaussian processes averaged by their evidence, which look at the rows alone."""
+
+    kind: ClassVar[str] = "averaged_gp"
+    process: AveragedGp
+
+    def predict(self, inputs: Floats) -> Floats:
+        """One number per row."""
+        return self.process.predict(Inputs.alone(inputs))
+
+    def description(self) -> dict[str, Any]:
+        """Everything that is no array."""
+        return self.process.description()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays to store, by name."""
+        return self.process.arrays()
+
+
+_KINDS: dict[str, Any] = {"linear": Linear, "neighbours": Neighbours, "forest": Forest}
 
 
 def restore(kind: str, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SmallModel:
     """A model from its kind and what `description` and `arrays` gave."""
+    if kind == Averaged.kind:
+        return Averaged(AveragedGp.restore(description, arrays))
     model: SmallModel = _KINDS[kind](**description, **arrays)
     return model
 
@@ -161,13 +183,13 @@ def ridge_with_held_out(inputs: Floats, target: Floats) -> tuple[Linear, Floats]
 
 
 def fit_gp(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
-    """Gaussian process."""
-    return SmallGp.fit(inputs, target)
+    """Gaussian processes, averaged."""
+    return Averaged(AveragedGp.fit(Inputs.alone(inputs), target))
 
 
 def fit_neighbours(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
     """Nearest neighbours; their number by leave-one-out error."""
-    distances = _distances(inputs, inputs)
+    distances = np.sqrt(squared_distances(inputs, inputs))
     np.fill_diagonal(distances, np.inf)
     possible = [count for count in _NEIGHBOURS if count < len(target)] or [1]
     errors = [float(np.mean((_nearest(distances, target, count) - target) ** 2)) for count in possible]
@@ -259,11 +281,6 @@ def _depth(left: NDArray[Any], right: NDArray[Any]) -> int:
         nodes = np.concatenate([left[nodes], right[nodes]])
         depth += 1
     return depth
-
-
-def _distances(rows: Floats, others: Floats) -> Floats:
-    squares = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None] - 2 * rows @ others.T
-    return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 def _nearest(distances: Floats, target: Floats, count: int) -> Floats:

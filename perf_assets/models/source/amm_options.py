@@ -11,6 +11,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import Fold, leave_one_machine_out
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.standardise import fit_scaler
+from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import ALL_OPTIONS, AmmEncoder, fit_encoder
 from perf_assets.models.source.described_trees import DescribedTrees
 from perf_assets.models.source.tree_features import Counters, DescribedAmm, FeaturePart
@@ -18,6 +19,7 @@ from perf_assets.models.source.tree_features import Counters, DescribedAmm, Feat
 _EXAMPLES = 4000
 """Enough to tell options apart, a quarter of what a model is trained on."""
 _WITHOUT = "without"
+_TRIED = ["weighting", "normalize", "log_rmse"]
 
 
 @dataclass(frozen=True)
@@ -49,30 +51,62 @@ class TrainedEncoder:
         return cls(AmmEncoder.load(folder / "encoder.npz"), without, pd.read_csv(folder / "tried.csv"))
 
 
-def train_encoder(samples: PairedSamples, seed: int, progress: Callable[[str], None]) -> TrainedEncoder:
+def train_encoder(
+    samples: PairedSamples, seed: int, progress: Callable[[str], None], *, chooses_options: bool = True
+) -> TrainedEncoder:
     """Train on the benchmark of all known machines, with the options that are best for machines it did not see.
 
-    With fewer than three machines that ran applications nothing can be held out: the paper's options are taken.
+    The paper's options are taken where none are to be chosen, and where fewer than three machines ran applications, of
+    which nothing can be held out.
     """
     try:
         folds = list(leave_one_machine_out(samples))
     except BadInputError as error:
         progress(f"AMM options are the paper's: {error}")
-        tried = pd.DataFrame(columns=["weighting", "normalize", "log_rmse"])
-        return TrainedEncoder(fit_encoder(samples, seed=seed), {}, tried)
-    without, errors = {}, np.empty((len(folds), len(ALL_OPTIONS)))
-    for position, fold in enumerate(folds):
-        progress(f"AMM options without {fold.held_out}: {position + 1} of {len(folds)}")
-        without[fold.held_out] = fit_encoder(fold.train, seed=seed)
-        errors[position] = _errors(samples, fold, without[fold.held_out], seed)
-    mean = errors.mean(axis=0)
+        return TrainedEncoder(fit_encoder(samples, seed=seed), {}, pd.DataFrame(columns=_TRIED))
+    without, errors, everything = {}, {}, None
+    # The encoder of all machines is one more piece: options do not matter until vectors are combined.
+    places = [None, *range(len(folds))]
+    pieces = [_EncoderTask(place, seed, chooses_options) for place in places]
+    for piece, (encoder, found) in side_by_side(_fit_fold, samples, pieces):
+        if piece.position is None:
+            everything = encoder
+            continue
+        held_out = folds[piece.position].held_out
+        without[held_out], errors[piece.position] = encoder, found
+        progress(f"AMM encoder without {held_out}: {len(without)} of {len(folds)}")
+    assert everything is not None
+    in_order = {fold.held_out: without[fold.held_out] for fold in folds}
+    if not chooses_options:
+        return TrainedEncoder(everything, in_order, pd.DataFrame(columns=_TRIED))
+    mean = np.mean([errors[position] for position in range(len(folds))], axis=0)
     tried = pd.DataFrame(
         [
             {"weighting": options.weighting, "normalize": options.normalize, "log_rmse": float(error)}
             for options, error in zip(ALL_OPTIONS, mean, strict=True)
         ]
     ).sort_values("log_rmse", kind="stable", ignore_index=True)
-    return TrainedEncoder(fit_encoder(samples, ALL_OPTIONS[int(np.argmin(mean))], seed=seed), without, tried)
+    best = ALL_OPTIONS[int(np.argmin(mean))]
+    chosen = replace(everything, options=best, fleet_max=everything.largest[best.weighting])
+    return TrainedEncoder(chosen, in_order, tried)
+
+
+@dataclass(frozen=True)
+class _EncoderTask:
+    """Encoder of all machines but that of one fold, for a worker process; of all machines where position is None."""
+
+    position: int | None
+    seed: int
+    chooses_options: bool
+
+
+def _fit_fold(samples: PairedSamples, piece: _EncoderTask) -> tuple[AmmEncoder, Floats]:
+    """Fitted encoder, and the log error of each option on the machine that is held out (nothing if none is asked)."""
+    if piece.position is None:
+        return fit_encoder(samples, seed=piece.seed), np.empty(0)
+    fold = list(leave_one_machine_out(samples))[piece.position]
+    encoder = fit_encoder(fold.train, seed=piece.seed)
+    return encoder, _errors(samples, fold, encoder, piece.seed) if piece.chooses_options else np.empty(0)
 
 
 def _errors(samples: PairedSamples, fold: Fold, encoder: AmmEncoder, seed: int) -> Floats:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from perf_assets.features.fleet.descriptions import Descriptions, completed_kernels, with_described
+from perf_assets.features.fleet.descriptions import Descriptions, completed_kernels, lent_kernels, with_described
 from perf_assets.features.fleet.samples import FleetTables, fleet_samples
 from perf_assets.features.samples import PairedSamples, physical
 from perf_assets.models.common import archive
@@ -69,13 +69,22 @@ class PriorBasis:
         basis._forget_pairs(samples)
         return basis
 
-    def with_machine(self, machine: str, runs: pd.DataFrame, described: Descriptions) -> PairedSamples:
-        """The machine as it is now among the others as they were in training."""
-        own = described.of_machines([machine])
-        kernels = self.descriptions.kernels
-        sheets = self.descriptions.updated(own).sheets
-        kernels = pd.concat([kernels[kernels["machine"] != machine], completed_kernels(self.samples, own)])
+    def with_machine(self, machine: str, runs: pd.DataFrame, described: Descriptions | None) -> PairedSamples:
+        """The machine as it is now among the others as they were in training.
+
+        Where nothing describes it, the machine that shares most runs with it, and takes most nearly as long for them,
+        lends it its kernel times, so that the same machine is its reference.
+        """
         others = self.runs[self.runs["machine"] != machine]
+        kernels, sheets = self.descriptions.kernels, self.descriptions.sheets
+        kernels = kernels[kernels["machine"] != machine]
+        if described is None:
+            own_kernels = lent_kernels(machine, runs, others, kernels)
+        else:
+            own = described.of_machines([machine])
+            sheets = self.descriptions.updated(own).sheets
+            own_kernels = completed_kernels(self.samples, own)
+        kernels = pd.concat([kernels, own_kernels])
         present = pd.concat([others, runs], ignore_index=True) if len(runs) else others
         return fleet_samples(FleetTables(present, kernels.reset_index(drop=True), sheets))
 

@@ -32,8 +32,14 @@ class Blend:
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
-        weighted = [w * self.components[name].predict(samples, examples) for name, w in self.weights.items() if w > 0]
-        return np.asarray(np.sum(weighted, axis=0) - self.caution * distance(samples, examples))
+        used = {name: w for name, w in self.weights.items() if w > 0}
+        found = [self.components[name].predict(samples, examples) for name in used]
+        return blended(found, list(used.values()), self.caution, distance(samples, examples))
+
+
+def blended(found: Sequence[Floats], weights: Sequence[float] | Floats, caution: float, far: Floats) -> Floats:
+    """Weighted mean of predictions, less the caution times how far the machines are apart."""
+    return np.asarray(np.sum([w * one for w, one in zip(weights, found, strict=True)], axis=0) - caution * far)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from perf_assets.models.source.attention import AttentionSettings, BenchmarkAtte
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import fit_blend
 from perf_assets.models.source.described_trees import DescribedTrees
-from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
 from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 
 Fitted = TypeVar("Fitted")
@@ -37,14 +37,14 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """Descriptions with other embeddings and other options of the published AMM, for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
-_MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "anchored_xgboost")
+_MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "likeness", "anchored_xgboost")
 _PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
     "unchanged": lambda samples: Unchanged(),
     "benchmark_mean": lambda samples: BenchmarkMean(),
     "pair_median": PairMedian.fit,
 }
 """Answers that need no model."""
-_NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark", "pair_median")
+_NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "likeness", "anchored", "benchmark")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 
 
@@ -76,13 +76,18 @@ class MethodFactory:
         if name == "attention":
             return BenchmarkAttention(self.attention, self.seed).fit(samples)
         if name == "bilinear":
-            return BilinearModel(seed=self.seed).fit(samples)
+            return self._bilinear(samples)
         if name == "mixture":
-            return MachineMixture(seed=self.seed).fit(samples)
+            return MachineMixture(seed=self.seed).fit(samples, self._bilinear(samples))
+        if name == "likeness":
+            return KernelLikeness(seed=self.seed).fit(samples, self._bilinear(samples))
         if name.startswith("anchored"):
             return AnchoredTrees(seed=self.seed, with_specification="spec" in name).fit(samples)
         described, downstream = _split(name)
         return self._fit_trees(_DESCRIPTIONS[described], downstream, samples)
+
+    def _bilinear(self, samples: PairedSamples) -> BilinearModel:
+        return self._once("bilinear model", samples, lambda: BilinearModel(seed=self.seed).fit(samples))
 
     def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> PairPredictor:
         fitted = {name: self._part(name, samples) for name in parts}
@@ -134,7 +139,7 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
     if unseen == "machine":
         wanted += ["bilinear", "mixture"]
     if not samples.is_benchmark.any():
-        wanted = ["raw_xgboost", "onehot_xgboost", "spec_xgboost"]
+        wanted = ["raw_xgboost", "onehot_xgboost", "spec_xgboost", "pair_median"]
     return [name for name in wanted if _obstacle(name, samples) is None]
 
 

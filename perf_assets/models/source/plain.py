@@ -54,7 +54,7 @@ class BenchmarkMean:
 class PairMedian:
     """Every run changes by the median ratio of the runs that its pair of machines has in common.
 
-    A pair without common runs changes by its mean benchmark ratio.
+    A pair without common runs changes by its mean benchmark ratio, or not at all where there is no benchmark.
     """
 
     def __init__(self, machines: tuple[str, ...], medians: Floats) -> None:
@@ -79,7 +79,8 @@ class PairMedian:
         here = np.array([place.get(name, -1) for name in samples.machines])
         padded = np.pad(self._medians, (0, 1), constant_values=np.nan)
         medians = padded[here[examples.source], here[examples.target]]
-        return np.where(np.isnan(medians), BenchmarkMean().predict(samples, examples), medians)
+        plain = BenchmarkMean() if samples.is_benchmark.any() else Unchanged()
+        return np.where(np.isnan(medians), plain.predict(samples, examples), medians)
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perf_assets.features.samples import Floats, Indices
+from perf_assets.models.common.averaged_gp import squared_distances
 
 LENGTHS = (0.25, 0.5, 1.0)
 """1 is the distance of two runs whose counters all differ by one spread."""
@@ -234,8 +235,7 @@ def describe(process: Process) -> dict[str, Any]:
 
 def _causes(runs: RunInputs, others: RunInputs, length: float) -> Floats:
     """Cause x run x other run: covariance at amplitude 1."""
-    squares = (runs.counters**2).sum(axis=1)[:, None] + (others.counters**2).sum(axis=1)[None]
-    squares = np.maximum(squares - 2 * runs.counters @ others.counters.T, 0.0)
+    squares = squared_distances(runs.counters, others.counters)
     return np.stack(
         [
             np.ones(squares.shape),

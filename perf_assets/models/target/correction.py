@@ -64,26 +64,16 @@ def fit_correction(
     priors: Sequence[Prior | None],
     expected: Expectation | None = None,
     only: Sequence[str] | None = None,
+    *,
+    keeps_all: bool = False,
 ) -> "PairedModel":
     """The candidates that start from each of `priors`, on the same shots; None is to go from the source's time.
 
     `expected` is what is expected of corrections of the source's time; a prior knows it, and where there is none it
     is learned from known machines here (`expectation_unchanged`), which takes some tenths of a second. `only` names
     candidates, for comparisons; by default all take part. Without shots all that start from one prior say the same.
+    Candidates that have no share to speak of are dropped, unless it `keeps_all` of them, for comparisons.
     """
-    return fit_candidates(samples, source, target, shots, priors, expected, only).without_negligible()
-
-
-def fit_candidates(
-    samples: PairedSamples,
-    source: int,
-    target: int,
-    shots: Indices,
-    priors: Sequence[Prior | None],
-    expected: Expectation | None = None,
-    only: Sequence[str] | None = None,
-) -> "PairedModel":
-    """Like `fit_correction`, but candidates that have no share to speak of are still there, for comparisons."""
     _check(samples, source, target, shots)
     view = RunView.fit(samples, source, target)
     runs = view.of(samples, source, shots)
@@ -104,7 +94,7 @@ def fit_candidates(
             processes += fitted
             candidates += [name] * len(fitted)
             has_prior += [prior is not None] * len(fitted)
-    return PairedModel(
+    model = PairedModel(
         machines=samples.machines,
         source=source,
         target=target,
@@ -117,6 +107,7 @@ def fit_candidates(
         shares=evidence_weights(processes),
         residuals={prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
     )
+    return model if keeps_all else model.without_negligible()
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ def evaluate_paired(
     seeds: Iterable[int],
     methods: Sequence[str] = METHODS,
     progress: Progress = lambda _: None,
-    priors: Mapping[int, Prior] | None = None,
+    priors: Mapping[int, Prior | None] | None = None,
 ) -> list[Row]:
     """One row for each target, source, seed, number of shots and method.
 
@@ -50,7 +50,7 @@ def evaluate_paired(
         for source in sources:
             if source == target:
                 continue
-            prior = known.get(target) or _prior(samples, source, target, parts)
+            prior = known[target] if target in known else _prior(samples, source, target, parts)
             expected = prior.expected_unchanged if prior else expectation_unchanged(samples, source, target)
             for seed in seeds:
                 rows += _evaluate_order(samples, source, target, shot_counts, seed, methods, prior, expected)

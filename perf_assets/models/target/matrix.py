@@ -90,7 +90,7 @@ def _score_pair(samples: PairedSamples, pair_and_prior: tuple[Pair, Prior]) -> p
 
 
 def _scores(
-    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior, counts: Sequence[int]
+    samples: PairedSamples, source: int, target: int, seeds: int, prior: Prior | None, counts: Sequence[int]
 ) -> list[Row]:
     shots = [count for count in counts if count + _LEAST_TEST_ROWS <= len(shuffled_runs(samples, source, target, 0))]
     if not shots:
@@ -108,7 +108,7 @@ def _prior(samples: PairedSamples, target: int, source: int, parts: PriorParts) 
 
 
 def _score_product(
-    samples: PairedSamples, source: int, target: int, count: int, most: int, seed: int, prior: Prior
+    samples: PairedSamples, source: int, target: int, count: int, most: int, seed: int, prior: Prior | None
 ) -> Row:
     """Score what would be registered with `count` shots on the same test rows, and its interval."""
     order = shuffled_runs(samples, source, target, seed)

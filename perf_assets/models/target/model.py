@@ -191,6 +191,9 @@ def adapt(
         except BadInputError as error:
             progress(f"{name}: no prior, {error}")
             prior = None
+        else:
+            if prior is None and not len(shots):
+                continue
         views[name] = adapt_view(samples, source, target, shots, seed, prior)
         view = views[name]
         progress(f"{name}: {view.shots} shots, from {view.source}, {view.chosen}")

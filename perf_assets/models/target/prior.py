@@ -2,7 +2,7 @@
 
 A blend of attention over benchmark rows, trees anchored on the benchmark, the bilinear model, the mixture of known
 machines, and "no change": the time on the source. Its weights, how far it is off and what corrections of it look like
-come from known machines that play the target (`paired_trials`): of the target nothing but its benchmark is seen. The
+come from known machines that play the target (`trials.py`): of the target nothing but its benchmark is seen. The
 mixture takes what a configuration took on other known machines where it ran there; where it ran on the source only, it
 is the bilinear model.
 """
@@ -120,8 +120,8 @@ class Prior:
         return cls.of(terms, {name: load_component(name, folder / name) for name in terms.weights})
 
 
-PriorOf = Callable[[str, str], Prior]
-"""The prior for a target and a source, as programs see them."""
+PriorOf = Callable[[str, str], Prior | None]
+"""The prior for a target and a source, as programs see them; None where nothing describes the target."""
 
 
 class PriorParts:

@@ -18,7 +18,7 @@ from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.severity import severity
 from perf_assets.models.target.causes import Expectation
-from perf_assets.models.target.correction import PairedModel, fit_candidates
+from perf_assets.models.target.correction import PairedModel, fit_correction
 from perf_assets.models.target.prior import Prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
@@ -108,7 +108,7 @@ def adapt_view(
     """
     name = samples.machines[source]
     priors = [prior, None] if prior and len(shots) else [prior]
-    every = fit_candidates(samples, source, target, shots, priors, expected)
+    every = fit_correction(samples, source, target, shots, priors, expected, keeps_all=True)
     model = every.without_negligible()
     if not len(shots):
         starts_from_prior = prior is not None and prior.weights

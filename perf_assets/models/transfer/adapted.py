@@ -1,7 +1,7 @@
 """A model adapted to a dataset from other datasets: ModelX for tables with features and a target of their own.
 
 All rows of the dataset are shots. Of very many, some are, and the others are one more source that has all features.
-What predicts is the average over the uses of the sources (`transfer.py`), or the best model of the rows alone where the
+What predicts is the average over the uses of the sources (`model.py`), or the best model of the rows alone where the
 average is worse than that on rows that were left out, by more than a new model may be.
 """
 
@@ -21,19 +21,19 @@ from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import signed_log
 from perf_assets.features.tables.unpaired import TransferTable, encoded_rows, shot_scaler, standardised_logs
 from perf_assets.models.common import archive
+from perf_assets.models.common.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
+from perf_assets.models.common.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.contract import Predicted
 from perf_assets.models.common.severity import transfer_severity
 from perf_assets.models.common.small_models import FIT_SMALL, ScaledSmallModel
 from perf_assets.models.target.promotion import THRESHOLD
-from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
-from perf_assets.models.transfer.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, TARGET_ONLY, target_baselines
 from perf_assets.models.transfer.model import (
     LEAST_SHOTS,
     Predict,
     TargetFeatures,
-    TargetModel,
+    TransferAverage,
     TransferCandidate,
     fit_product,
     held_out_shots,
@@ -93,7 +93,7 @@ class AdaptedTransfer:
     target_column: str
     sources: tuple[str, ...]
     """Datasets that it was adapted from."""
-    model: TargetModel
+    model: TransferAverage
     chosen: str
     """`product`, or the model of the rows alone that predicts instead."""
     alone: RowsAlone | None
@@ -195,7 +195,7 @@ class AdaptedTransfer:
             return cls(
                 **{name: facts[name] for name in _PLAIN if name != "sources"},
                 sources=tuple(facts["sources"]),
-                model=TargetModel.load(folder / _MODEL),
+                model=TransferAverage.load(folder / _MODEL),
                 alone=RowsAlone.load(folder / _ALONE) if (folder / _ALONE).is_file() else None,
                 interval=Interval(**facts["interval"]),
                 scores=tuple(MethodScore(**score) for score in facts["scores"]),
@@ -250,8 +250,7 @@ def adapt_transfer(
         else:
             method = scored.chosen.removeprefix(TARGET_ONLY)
             alone = RowsAlone.fit(method, table.counters[shots], table.target[shots], table, seed)
-        widening = hard.rescaled if hard else 1.0
-        interval = cross_conformal(scored.held_out[scored.chosen], table.target[shots], widening)
+        interval = cross_conformal(scored.held_out[scored.chosen], table.target[shots])
     return AdaptedTransfer(
         dataset=table.name,
         target_column=target.target_column,
@@ -270,9 +269,9 @@ def adapt_transfer(
     )
 
 
-def _without_sources(model: TargetModel, target: Floats) -> TargetModel:
+def _without_sources(model: TransferAverage, target: Floats) -> TransferAverage:
     """The Gaussian process of the shots alone."""
-    rows = Inputs(model.process.rows.spaces[:1], np.empty((len(target), 0)))
+    rows = Inputs.alone(model.process.rows.spaces[0])
     features = TargetFeatures(model.features.scaler, ())
     return replace(model, process=AveragedGp.fit(rows, target), features=features)
 
@@ -286,7 +285,7 @@ class _Scored:
     weights: Mapping[str, float]
 
     @classmethod
-    def of(cls, table: TransferTable, shots: Indices, model: TargetModel, seed: int) -> "_Scored":
+    def of(cls, table: TransferTable, shots: Indices, model: TransferAverage, seed: int) -> "_Scored":
         process = model.process
         held_out = {PRODUCT: process.held_out}
         weights = {}
@@ -299,8 +298,7 @@ class _Scored:
                 held_out[name] = held_out_shots(_Baseline(name, fit), shots, seed)
         own = process.held_out_by_kind.get(OF_TARGET_ONLY)
         if own is None:
-            rows = Inputs(process.rows.spaces[:1], np.empty((len(shots), 0)))
-            own = AveragedGp.fit(rows, table.target[shots]).held_out
+            own = AveragedGp.fit(Inputs.alone(process.rows.spaces[0]), table.target[shots]).held_out
         held_out[TARGET_CHOICE] = own
         return cls(table.target[shots], held_out, weights)
 

@@ -79,8 +79,8 @@ def by_transport(source: SourceRows, counters: Floats, target: Floats, seed: int
     counters, target = counters[:_MOST_SHOTS], target[:_MOST_SHOTS]
     ours = np.nan_to_num(signed_log(counters))
     theirs = np.nan_to_num(signed_log(source.counters[chosen]))
-    rows_alike = _label_coupling(source.target[chosen], target)
-    label_cost = _squared_distances(_ranks(source.target[chosen])[:, None], _ranks(target)[:, None])
+    label_cost = _label_cost(source.target[chosen], target)
+    rows_alike = _transport(label_cost)
     coupling = np.zeros((theirs.shape[1], ours.shape[1]))
     for _ in range(_SWEEPS):
         cost = (theirs**2).T @ rows_alike.sum(axis=1)[:, None] + ((ours**2).T @ rows_alike.sum(axis=0)[:, None]).T
@@ -112,17 +112,13 @@ def _completed(kind: str, source: SourceRows, direct: Floats) -> Start:
     return Start(kind, weights, bias, centre)
 
 
-def _label_coupling(source: Floats, target: Floats) -> Floats:
-    return _transport(_squared_distances(_ranks(source)[:, None], _ranks(target)[:, None]))
+def _label_cost(source: Floats, target: Floats) -> Floats:
+    return np.subtract.outer(_ranks(source), _ranks(target)) ** 2
 
 
 def _ranks(values: Floats) -> Floats:
     """Positions in order, from 0 to 1."""
     return np.argsort(np.argsort(values)) / max(len(values) - 1, 1)
-
-
-def _squared_distances(rows: Floats, others: Floats) -> Floats:
-    return np.asarray((rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None] - 2 * rows @ others.T)
 
 
 def _transport(cost: Floats) -> Floats:

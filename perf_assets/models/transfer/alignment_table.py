@@ -1,5 +1,6 @@
 """The alignment as something to read: which target counter stands in for which source counter, and how surely."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,18 +10,33 @@ import yaml
 
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.severity import Severity
 from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import signed_log
 from perf_assets.features.tables.unpaired import transfer_table
-from perf_assets.models.common.severity import severity
 from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.task import TransferTask
 
 _FOLDS = 5
-_LEAST_STABILITY = 0.6
+_LEAST_STABILITY = 0.8
 """Share of folds that must agree before a counter is proposed for the catalogue."""
+_LEAST_WEIGHT = 0.8
+"""Weight from which on a counter is proposed; one that goes down where the other goes up is never the same quantity."""
+_KINDS = {
+    "instructions": ("ins", "insn", "inst", "instruction", "op", "uop"),
+    "branches": ("br", "brn", "branch"),
+    "loads": ("ld", "load", "rd", "read"),
+    "stores": ("st", "store", "wr", "write", "written"),
+    "misses": ("miss", "misses", "misp", "fill", "ldm", "stm", "replacement"),
+    "floating point": ("fp", "flop", "float", "double", "single", "f32", "f64", "fp32", "fp64"),
+    "integers": ("int", "integer", "int32", "int64"),
+    "stalls": ("stall", "stalled", "wcy"),
+    "files": ("io", "rchar", "wchar", "bytes"),
+    "pages": ("page", "tlb", "dtlb", "itlb", "ept", "walk"),
+    **{level: (level, f"{level}d") for level in ("l1", "l2", "l3")},
+}
+"""What a counter counts, by the words in its name."""
+_WORD = re.compile(r"[a-z]+[0-9]*")
 
 
 @dataclass(frozen=True)
@@ -71,9 +87,9 @@ def alignment_tables(task: TransferTask, shots: Indices, seed: int = 0) -> list[
 def catalogue_proposal(tables: Sequence[AlignmentTable], catalogue: Catalogue, target_machine: str) -> str:
     """YAML of a site's catalogue file: target counters for quantities that the catalogue knows by source counters.
 
-    Empty where there is nothing to propose.
-
-    A person should look at it before it is used: a stable correspondence is a hint, not a definition.
+    Proposed is what weighs much, is the same in most folds, means nothing else yet, and by its name counts the same
+    kind of thing; empty where there is none. A person should look at it before it is used: a stable correspondence is
+    a hint, not a definition.
     """
     formulas = []
     for table in tables:
@@ -82,20 +98,39 @@ def catalogue_proposal(tables: Sequence[AlignmentTable], catalogue: Catalogue, t
             for resolved in reversed(catalogue.resolve(table.source_counters, None))
             if len(resolved.counters) == 1
         }
-        known = {one.quantity for one in catalogue.resolve(table.target_counters, None)}
+        resolved_here = catalogue.resolve(table.target_counters, None)
+        known = {one.quantity for one in resolved_here}
+        has_meaning = {counter for one in resolved_here for counter in one.counters}
         for row in table.rows:
             quantity = quantity_of.get(row.source_counter)
-            if quantity and quantity not in known and not row.is_same_name and row.stability >= _LEAST_STABILITY:
+            is_new = quantity is not None and quantity not in known and row.target_counter not in has_meaning
+            if quantity is not None and is_new and _is_strong(row) and _is_same_kind(quantity, row.target_counter):
                 known.add(quantity)
                 formulas.append(
                     {
                         "quantity": quantity,
                         "counters": {row.target_counter: 1.0},
-                        "meaning": f"Proposed by alignment of {target_machine} to {table.source}: stands in for "
+                        "meaning": f"Proposed by alignment of {target_machine} to {table.source}: replaces "
                         f"{row.source_counter} (weight {row.weight:.2f}, same in {row.stability:.0%} of folds)",
                     }
                 )
     return yaml.safe_dump({"version": 1, "formulas": formulas}, sort_keys=False, width=110) if formulas else ""
+
+
+def _is_strong(row: Correspondence) -> bool:
+    return not row.is_same_name and row.stability >= _LEAST_STABILITY and row.weight >= _LEAST_WEIGHT
+
+
+def _is_same_kind(quantity: str, counter: str) -> bool:
+    kinds = _kinds_of(quantity)
+    return bool(kinds) and kinds == _kinds_of(counter)
+
+
+def _kinds_of(name: str) -> set[str]:
+    """Kinds that the words of a name stand for; everything is an instruction, so that says nothing beside others."""
+    words = {form for word in _WORD.findall(name.lower()) for form in (word, word.removesuffix("s"))}
+    kinds = {kind for kind, known in _KINDS.items() if words & set(known)}
+    return kinds - {"instructions"} or kinds
 
 
 def _table(
@@ -140,7 +175,6 @@ _NOT_COUNTERS = (
 class CounterAlignment:
     """What the counters of two machines have in common."""
 
-    severity: Severity
     rows: pd.DataFrame
     """Correspondences, most important first."""
     weights: pd.DataFrame
@@ -168,7 +202,6 @@ def align_counters(
     tables = alignment_tables(task, shots, seed)
     first = tables[0]
     return CounterAlignment(
-        severity(theirs.counters, theirs.target, ours.counters, ours.target, seed),
         pd.DataFrame([vars(row) for row in first.rows]),
         pd.DataFrame(first.weights, index=list(first.source_counters), columns=list(first.target_counters)),
         catalogue_proposal(tables, catalogue, target_name),

@@ -11,10 +11,10 @@ from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs
+from perf_assets.models.common.averaged_gp import AveragedGp, Inputs
 from perf_assets.models.common.small_models import FIT_SMALL, fit_deep_trees, fit_ridge, fit_xgboost
 from perf_assets.models.common.threads import keep_torch_in_budget
 from perf_assets.models.transfer.alignment import Alignment
-from perf_assets.models.transfer.averaged_gp import AveragedGp, Inputs
 from perf_assets.models.transfer.model import AlignmentCandidate, Predict, held_out_shots
 from perf_assets.models.transfer.source_functions import fit_smooth
 from perf_assets.models.transfer.task import TransferTask
@@ -47,17 +47,10 @@ def _target_only(target: TransferTable, name: str, shots: Indices, seed: int) ->
     def inputs(rows: Indices) -> Floats:
         return standardised_logs(scaler, signed_log(target.counters[rows]))
 
-    if name == "gp":
-        process = AveragedGp.fit(_alone(inputs(shots)), target.target[shots])
-        return lambda rows: process.predict(_alone(inputs(rows)))
     known = inputs(shots)
     # Shots that are all alike say nothing but their mean, and trees refuse them.
     model = FIT_SMALL[name if known.shape[1] else "mean"](known, target.target[shots], seed)
     return lambda rows: model.predict(inputs(rows))
-
-
-def _alone(rows: Floats) -> Inputs:
-    return Inputs((rows,), np.empty((len(rows), 0)))
 
 
 def source_baselines(task: TransferTask) -> tuple[dict[str, Baseline], dict[str, str]]:

@@ -1,13 +1,15 @@
 """Few-shot transfer scored over seeds: every method beside its baselines, on the same shots and the same test rows."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices
+from perf_assets.features.tables.unpaired import TransferTable
 from perf_assets.models.transfer.baselines import (
     TARGET_ONLY,
     source_baselines,
@@ -18,8 +20,13 @@ from perf_assets.models.transfer.model import Predict, Product, TransferCandidat
 from perf_assets.models.transfer.task import TransferTask
 
 Progress = Callable[[str], None]
+ZERO_SHOT = ("source_zero_shot",)
+"""The one use of sources that takes next to no time."""
+_ORACLES = ("oracle_100x", "oracle_all")
 _MOST_PLAIN = 700.0
 """Logarithms beyond which a number of the machine overflows."""
+_MOST_KEPT = 64
+"""Predictions of supervised models that are kept: they are the same for all sources of a target."""
 
 
 @dataclass(frozen=True)
@@ -92,22 +99,21 @@ def evaluate_transfer(
     seeds: int = 10,
     *,
     is_log: bool = True,
-    is_full: bool = True,
+    methods: Collection[str] | None = None,
     extra: Sequence[TransferCandidate] = (),
     rows: Indices | None = None,
     progress: Progress = lambda _: None,
 ) -> TransferEvaluation:
     """Fit and score all methods; `rows` are those of the target that may be shots and test rows (all).
 
-    Unless it `is_full`, only the product, the source as it is and the target-only baselines are scored: all others
-    take most of the time.
+    `methods` are the uses of sources and the supervised models to score (all), which take most of the time; the product
+    and the target-only baselines always are.
     """
     scores: dict[str, dict[str, list[float]]] = {}
     coverage, severities, seconds, per_row, products = [], [], [], [], []
     baselines, absent = source_baselines(task)
-    if not is_full:
-        skipped = [*(name for name in baselines if name != "source_zero_shot"), "oracle_100x", "oracle_all"]
-        absent |= dict.fromkeys(skipped, "not asked for")
+    if methods is not None:
+        absent |= {name: "not asked for" for name in (*baselines, *_ORACLES) if name not in methods}
         baselines = {name: fit for name, fit in baselines.items() if name not in absent}
     baselines |= target_baselines(task.target) | {one.name: one.fit for one in extra}
     every = np.arange(len(task.target)) if rows is None else rows
@@ -117,8 +123,7 @@ def evaluate_transfer(
         product = fit_product(task, few, seed, is_log=is_log, extra=extra)
         fits: dict[str, Predict] = {"product": product.predict_rows}
         fits |= {name: fit(few, seed) for name, fit in baselines.items()}
-        if is_full:
-            fits |= _oracles(task, split, shots, seed)
+        fits |= {name: _oracle(task.target, split, shots, name, seed) for name in _ORACLES if name not in absent}
         true = task.target.target[split.test]
         for name, predict in fits.items():
             started = time.perf_counter()
@@ -169,11 +174,15 @@ def _add(scores: dict[str, list[float]], found: dict[str, float]) -> None:
         scores.setdefault(metric, []).append(value)
 
 
-def _oracles(task: TransferTask, split: Split, shots: int, seed: int) -> dict[str, Predict]:
-    many = split.pool[: min(100 * shots, len(split.pool))]
-    hundred = supervised(task.target, many, seed)
-    everything = hundred if len(many) == len(split.pool) else supervised(task.target, split.pool, seed)
-    return {"oracle_100x": hundred, "oracle_all": everything}
+def _oracle(target: TransferTable, split: Split, shots: int, name: str, seed: int) -> Predict:
+    count = 100 * shots if name == "oracle_100x" else len(split.pool)
+    predicted = _supervised(target, split.pool[:count].tobytes(), split.test.tobytes(), seed)
+    return lambda _: predicted
+
+
+@lru_cache(_MOST_KEPT)
+def _supervised(target: TransferTable, rows: bytes, test: bytes, seed: int) -> Floats:
+    return supervised(target, np.frombuffer(rows, np.intp), seed)(np.frombuffer(test, np.intp))
 
 
 def _line(

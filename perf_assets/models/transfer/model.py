@@ -1,8 +1,8 @@
-"""The target model of few-shot transfer: functions of the sources and the shots, averaged by evidence.
+"""The average of few-shot transfer: functions of the sources and the shots, weighted by evidence.
 
-Where source and target share features, the sources enter through their functions and their metric. Where they share
-none, an alignment (M_A) through the source's net is one more function; the shots see only what it says of shots that it
-was not fitted on. What remains is the process of the average: M_R.
+Where source and target share features, the sources enter through their functions and their metric. Where no source
+function is usable, an alignment (M_A) through the source's net is one more function; the shots see only what it says of
+shots that it was not fitted on. What remains is the process of the average: M_R.
 """
 
 import time
@@ -20,11 +20,11 @@ from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs
 from perf_assets.models.common import archive
+from perf_assets.models.common.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.severity import transfer_severity
 from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.alignment import Aligned
-from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.transfer.source_functions import SourceGroup
 from perf_assets.models.transfer.task import TransferTask
 
@@ -64,7 +64,7 @@ class TargetFeatures:
     groups: tuple[SourceGroup, ...]
     """Sources that share features with the target."""
     aligned: Aligned | None = None
-    """M_A where none does."""
+    """Alignment (M_A); None where some source function is used, or the shots are not 30 to 100."""
 
     def inputs(self, counters: Floats) -> Inputs:
         """Spaces and functions of rows x features as measured."""
@@ -80,8 +80,8 @@ class TargetFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class TargetModel:
-    """A target model in plain arrays, with the grounds on which it stands."""
+class TransferAverage:
+    """The fitted average over uses of the sources, in plain arrays, with the grounds on which it stands."""
 
     process: AveragedGp
     features: TargetFeatures
@@ -122,7 +122,7 @@ class TargetModel:
         archive.save(path, description, arrays)
 
     @classmethod
-    def load(cls, path: Path) -> "TargetModel":
+    def load(cls, path: Path) -> "TransferAverage":
         """Read a stored model."""
         description, arrays = archive.load(path)
         parts = description["parts"]
@@ -166,7 +166,7 @@ class Product:
     candidates: tuple[UseOfSources, ...]
     """Best first."""
     predict_rows: Predict
-    model: TargetModel | None
+    model: TransferAverage | None
     interval: Interval
     severity: Severity | None
     adapt_seconds: float
@@ -192,6 +192,12 @@ def fit_product(
     """
     if len(shots) < LEAST_SHOTS:
         raise BadInputError(f"{len(shots)} shots are too few to choose a model: give at least {LEAST_SHOTS}")
+    if not np.ptp(task.target.target[shots]) > 0:
+        # Held-out errors would all be 0, and so would the width of the interval.
+        raise BadInputError(
+            f"{task.target.name}: all {len(shots)} shots have the same value: they do not say what it depends on; "
+            "give more of them"
+        )
     keep_blas_to_one_thread()
     groups = task.groups
     started = time.perf_counter()
@@ -199,12 +205,15 @@ def fit_product(
     target, counters = table.target[shots], table.counters[shots]
     scaler = shot_scaler(counters, table.is_level)
     is_aligned = not groups and len(shots) in _SHOTS_TO_ALIGN and _knows_itself(task)
+    believed = settings or AverageSettings()
+    if is_aligned and not extra:
+        believed = believed.of_aligned
     learned: list[TransferCandidate] = [*([AlignmentCandidate(task, _ALIGNMENT)] if is_aligned else []), *extra]
     rows = TargetFeatures(scaler, groups).inputs(counters)
     held_out = [held_out_shots(candidate, shots, seed)[:, None] for candidate in learned]
-    process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, settings)
+    process = AveragedGp.fit(Inputs(rows.spaces, np.hstack([rows.functions, *held_out])), target, believed)
     hard = transfer_severity(task, shots)
-    interval = cross_conformal(process.held_out, target, hard.rescaled if hard else 1.0)
+    interval = cross_conformal(process.held_out, target)
     candidates = _candidates(process, target, "+".join(one.name for one in learned))
     aligned = task.fit_alignment(_ALIGNMENT, shots) if is_aligned else None
     features = TargetFeatures(scaler, groups, aligned)
@@ -217,7 +226,7 @@ def fit_product(
         "severity": asdict(hard) if hard else None,
         "adapt_seconds": seconds,
     }
-    model = TargetModel(
+    model = TransferAverage(
         process=process,
         features=features,
         counter_names=table.counter_names,

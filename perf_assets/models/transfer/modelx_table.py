@@ -8,6 +8,7 @@ best of zero-shot, linear probing and fine-tuning (best in hindsight, by its mea
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.shots import Shots
-from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.features.tables.unpaired import TransferTable, kind_notes, transfer_table
 from perf_assets.models.transfer.evaluation import TransferEvaluation, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.source_net import SourceNetSettings
@@ -121,6 +122,7 @@ def modelx_table(
         raise BadInputError(f"target {unknown[0]!r} is no dataset; there are {listed(list(tables))}")
     counts = {name: _counts(tables[name], shots) for name in wanted}
     notes = [*(note for one in datasets for note in one.notes), *(n for one in tables.values() for n in one.notes)]
+    notes += [note for first, second in combinations(tables.values(), 2) for note in kind_notes(first, second)]
     for note in notes:
         progress(note)
     rows: list[ModelxRow] = []
@@ -144,8 +146,11 @@ def modelx_rows(
     task = TransferTask.of(sources, target, catalogue, settings)
     names = tuple(source.name for source in sources)
     features = _shared(task)
+    methods = (*_USES.values(), _ORACLE)
     return [
-        modelx_row(names, features, target.name, evaluate_transfer(task, count, seeds, progress=progress))
+        modelx_row(
+            names, features, target.name, evaluate_transfer(task, count, seeds, methods=methods, progress=progress)
+        )
         for count in counts
     ]
 

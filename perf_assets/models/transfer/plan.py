@@ -12,8 +12,8 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
 from perf_assets.features.tables.unpaired import TransferTable, same_counters
+from perf_assets.models.common.averaged_gp import squared_distances
 from perf_assets.models.transfer.adapted import AdaptedTransfer
-from perf_assets.models.transfer.averaged_gp import squared_distances
 from perf_assets.models.transfer.task import TransferTask
 
 _MOST = 500

@@ -18,8 +18,8 @@ from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs, varies
 from perf_assets.models.common import archive
+from perf_assets.models.common.averaged_gp import squared_distances
 from perf_assets.models.common.small_models import Forest, fit_deep_trees
-from perf_assets.models.transfer.averaged_gp import squared_distances
 
 _METRIC_ROWS = 250
 """Rows of a table from which the metric is learned."""

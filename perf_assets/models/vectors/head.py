@@ -36,7 +36,7 @@ class Head:
 
     @classmethod
     def fit(cls, known: Floats, log_ratio: Floats, source: Indices, configurations: Indices) -> "Head":
-        """From shots.
+        """Fit to shots.
 
         `known` are predicted log times (shots x known machines), `log_ratio` is the true log time on the new machine
         less that on the machine of the run, whose column is `source`; shots of one configuration are left out together.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
 
+from perf_assets.core.environment import environment_of
 from perf_assets.core.measurements import KernelTiming
 from perf_assets.readers.caliper import Attribute, Row, read_stream, units_per_second
 from perf_assets.readers.files import SourceFile, unreadable
@@ -60,6 +61,7 @@ class _Shared:
     requested_size: int | None
     """Problem size that was asked for, with all its digits."""
     foreign: Counter[Facts]
+    environment: str | None
 
 
 def read_caliper(run: str, source: SourceFile) -> CaliperRun:
@@ -88,6 +90,7 @@ def read_caliper(run: str, source: SourceFile) -> CaliperRun:
         passes=_passes_in_command(metadata.get("cmdline", "")),
         requested_size=_requested_size(metadata),
         foreign=_shared_facts(by_kernel),
+        environment=environment_of(metadata),
     )
     timings = [_timing(kernel, records, shared) for kernel, records in by_kernel.items()]
     return CaliperRun(timings, metadata, omp_threads)
@@ -194,6 +197,7 @@ def _timing(kernel: str, records: list[_Record], shared: _Shared) -> KernelTimin
         is_valid=reason is None,
         invalid_reason=reason,
         counters=counters,
+        environment=shared.environment,
     )
 
 

@@ -73,6 +73,7 @@ class RunContext:
 
     omp_threads: int | None = None
     counters: Mapping[Key, dict[str, float]] = field(default_factory=dict)
+    environment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ def _timing(reports: ReportSet, parsed: _Reports, key: Key, ranks: int | None, c
         is_valid=reason is None,
         invalid_reason=reason,
         counters=context.counters.get(key, {}),
+        environment=context.environment,
     )
 
 

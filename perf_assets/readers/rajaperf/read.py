@@ -10,8 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from perf_assets.core.environment import environment_of
 from perf_assets.core.measurements import KernelTiming, Reading
 from perf_assets.readers.caliper import MAX_BYTES
+from perf_assets.readers.caliper_profile import PERSONAL
 from perf_assets.readers.files import SourceFile, read_bytes, unreadable
 from perf_assets.readers.formats import FileKind
 from perf_assets.readers.rajaperf.caliper import CaliperRun, read_caliper
@@ -54,7 +56,7 @@ def read_rajaperf(found: Mapping[FileKind, Sequence[SourceFile]]) -> Reading:
     if not timings:
         raise unreadable(finished[0].one_file(), "reports no kernel that was run")
     formats = {f"rajaperf-csv-{generation_of(reports)}" for reports in finished} | ({"caliper"} if alone else set())
-    shared = _shared(metadata)
+    shared = {name: text for name, text in _shared(metadata).items() if not PERSONAL.search(name)}
     aborted = [reports.run for reports in sets if reports.is_aborted and reports.directory not in runs_in]
     if aborted and finished:
         shared["aborted_runs"] = ", ".join(aborted)[:_MAX_LABEL]
@@ -125,7 +127,7 @@ def _context(beside: _Beside) -> tuple[RunContext, dict[str, str]]:
         for timing in run.timings
         if timing.counters
     }
-    return RunContext(threads, counters), facts
+    return RunContext(threads, counters, environment_of(facts)), facts
 
 
 def _shared(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from perf_assets.core.addresses import Addresses
 from perf_assets.reports.fleet.facts import FleetFacts, MachineState, Story
 from perf_assets.reports.fleet.findings import age, fleet_findings, next_actions, state_words
 from perf_assets.reports.fleet.story import story_charts, story_finding
@@ -112,7 +113,7 @@ def _story(story: Story | None) -> dict[str, Any] | None:
 
 
 def _version_address(mlflow_url: str, model: str, version: int) -> str:
-    return f"{mlflow_url.rstrip('/')}/#/models/{model}/versions/{version}"
+    return Addresses(mlflow=mlflow_url.rstrip("/")).version(model, version)
 
 
 def _errors(machines: tuple[MachineState, ...]) -> Chart | None:

@@ -14,7 +14,11 @@ def encoder_card(
 ) -> str:
     """Markdown: what the encoder is for, what it was made of, how its options were chosen."""
     simulated = "The measurements are simulated. " if provenance.get("is_simulated") == "true" else ""
-    chosen = markdown_rows(tried, ".3f") if len(tried) else "Too few machines to hold one out: the paper's option."
+    chosen = (
+        markdown_rows(tried, ".3f")
+        if len(tried)
+        else "None were compared (too few machines, or a quick training): the paper's option."
+    )
     made_of = "\n".join(f"- {name}: {value}" for name, value in provenance.items())
     return f"""# perf-amm: encoder of RAJAPerf results
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from perf_assets.core.severity import Severity
-
 
 @dataclass(frozen=True)
 class MachineFacts:
@@ -22,7 +20,8 @@ class MachineFacts:
     """seen_as, source, shots, method, mape_ratio, log_rmse, is_chosen: on held-out shots."""
     curve: pd.DataFrame
     """Rows of `eval_transfer__scores` of this machine."""
-    severity: Severity | None
+    severity: float | None
+    """How hard the transfer is, 0 to 1, as it is registered with the version; of the hardest view."""
     alignment: pd.DataFrame
     """source_counter, target_counter, weight, importance, stability, is_same_name; most important first."""
     alignment_weights: pd.DataFrame
@@ -41,6 +40,8 @@ class MachineFacts:
     """Alias of the version that the page tells of: `challenger` where nothing was promoted yet."""
     tracking_uri: str = ""
     """Address of the MLflow store, as a program gives it."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Addresses of its pages in Dagster and MLflow, by what they show."""
     sheet: Mapping[str, str] = field(default_factory=dict)
     """What its data sheet says, by property; empty where it has none."""
     predicted: pd.DataFrame = field(default_factory=pd.DataFrame)

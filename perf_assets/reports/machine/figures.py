@@ -14,6 +14,7 @@ from perf_assets.reports.machine.numbers import (
     METHODS,
     PRODUCT,
     candidate_tables,
+    is_target_only,
     method_name,
     methods_of,
     over_seeds,
@@ -22,7 +23,7 @@ from perf_assets.reports.machine.numbers import (
 )
 from perf_assets.reports.scores import error, origin
 from perf_assets.reports.site import Chart, chart
-from perf_assets.reports.style import BLUE, MOST_MAPE, ORANGE, Target, colours, dots, errors_axis, written
+from perf_assets.reports.style import BLUE, GREY, MOST_MAPE, ORANGE, Target, colours, dots, errors_axis, written
 
 _CHOSEN, _CANDIDATE, _BASELINE = "chosen", "other candidate", "baseline"
 _STYLES = {
@@ -63,6 +64,7 @@ def _kind(method: dict[str, object]) -> str:
     return _BASELINE if method["is_baseline"] else _CANDIDATE
 
 
+_STORY = {PRODUCT: BLUE, "source_unchanged": GREY, "target_only": ORANGE}
 NOMINAL = 0.90
 GOAL = (0.85, 0.95)
 """Coverage that an interval of nominally 90% should have."""
@@ -198,7 +200,7 @@ def _panels(found: pd.DataFrame, height: float) -> tuple[Figure, list[tuple[Axes
 
 def _lines(axes: Axes, here: pd.DataFrame, middle: str) -> None:
     names = methods_of(here)
-    colour_of = colours([*METHODS, *(name for name in names if name not in METHODS)])
+    colour_of = _colours(names)
     for name in names:
         rows = here[here["method"] == name].sort_values("shots")
         is_product = name == PRODUCT
@@ -215,6 +217,14 @@ def _lines(axes: Axes, here: pd.DataFrame, middle: str) -> None:
         shade = 0.22 if is_product else 0.1
         low, high = 100 * rows["lowest"], 100 * rows["highest"]
         axes.fill_between(rows["shots"], low, high, color=colour_of[name], alpha=shade, linewidth=0)
+
+
+def _colours(names: list[str]) -> dict[str, str]:
+    """A colour per method, the same in all figures; of three lines those that the page of the fleet has, too."""
+    lines = {name: "target_only" if is_target_only(name) else name for name in names}
+    if len(set(lines.values())) == len(names) and set(lines.values()) <= set(_STORY):
+        return {name: _STORY[line] for name, line in lines.items()}
+    return colours([*METHODS, *(name for name in names if name not in METHODS)])
 
 
 def _error_axis(axes: Axes, here: pd.DataFrame) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perf_assets.core.severity import Severity
 from perf_assets.core.tables.verdicts import PROMOTED
 from perf_assets.reports.machine.facts import MachineFacts
 from perf_assets.reports.machine.figures import GOAL
@@ -125,6 +124,8 @@ def _ended(reason: str) -> str:
 
 
 _STABLE = 0.8
+_EASY, _HARD = 0.3, 0.7
+"""Severities below and above which a transfer is called easy and hard; predictions warn above the second."""
 
 
 def machine_findings(facts: MachineFacts) -> list[Finding]:
@@ -141,20 +142,13 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def severity_finding(severity: Severity) -> Finding:
-    """Where the severity stands between its floor and its ceiling."""
-    if severity.ceiling <= severity.floor:
-        said = "cannot be told, the floor is not below the ceiling at this number of runs"
-    elif severity.severity <= severity.floor:
-        said = "not above its floor"
-    elif severity.severity >= severity.ceiling:
-        said = "not below its ceiling"
-    else:
-        said = f"{severity.rescaled:.0%} of the way from floor to ceiling"
+def severity_finding(severity: float) -> Finding:
+    """How hard the transfer is, in words beside the number that `models`, MLflow and the fleet's page show."""
+    level = "easy" if severity < _EASY else "hard" if severity > _HARD else "of middle difficulty"
     return Finding(
-        f"Severity of the transfer: {said}.",
-        f"Severity is {severity.severity:.2f}, its floor {severity.floor:.2f} (what a machine to itself looks like at "
-        f"the same number of runs), its ceiling {severity.ceiling:.2f} (what no relation looks like).",
+        f"Severity {severity:.2f}: the transfer is {level}.",
+        "Severity is 0 where the reference machine predicts the shots as well as runs of its own, and 1 where it says "
+        "no more of them than chance.",
     )
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perf_assets.reports.fleet.story import draw_scatter
@@ -15,7 +16,7 @@ from perf_assets.reports.machine.numbers import (
     candidate_tables,
     digits,
     distances,
-    is_baseline,
+    is_target_only,
     method_name,
     methods_of,
     over_seeds,
@@ -41,12 +42,12 @@ def machine_page(facts: MachineFacts) -> str:
         is_simulated=facts.is_simulated,
         registered_as=facts.registered_as,
         address=f"models:/perf-target-{facts.machine}@{facts.alias}",
+        links=facts.links,
         tracking_uri=facts.tracking_uri,
         sheet=facts.sheet,
         predicted=_predicted(facts),
         findings=machine_findings(facts),
         amm=_amm(facts),
-        reference=facts.alignment_source,
         severity=facts.severity,
         severity_words="" if facts.severity is None else severity_finding(facts.severity),
         candidates=candidate_tables(facts.candidates),
@@ -94,10 +95,25 @@ def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
             cell |= {"middle": cell[middle], "is_best": cell[middle] == best[cell["shots"]]}
             rows[cell["method"]][cell["shots"]] = cell
         tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
-    # Of our own variants the table tells: their lines would hide what matters.
-    drawn = facts.curve[facts.curve["method"].map(lambda name: name == PRODUCT or is_baseline(name))]
+    drawn = _three_lines(facts.curve)
     drawing = curve_chart(facts.machine, facts.curve if drawn.empty or shown is Shown.COVERAGE else drawn, shown)
     return {"chart": drawing, "tables": tables, "seeds": int(found["seeds"].max())}
+
+
+def _three_lines(curve: pd.DataFrame) -> pd.DataFrame:
+    """Scores of our model, the time unchanged, and of each target the best model of the shots alone.
+
+    The table tells of our own variants and of the other baselines: their lines would hide what matters.
+    """
+    alone = curve[curve["method"].map(is_target_only)]
+    kept = curve["method"].isin((PRODUCT, "source_unchanged"))
+    if len(alone):
+        medians = alone.groupby(["target", "method", "shots"])["mape_ratio"].median()
+        # By logarithms: one number of shots where all are far off would decide alone.
+        means = np.log(medians.clip(lower=1e-9)).groupby(["target", "method"]).mean()
+        best = means.unstack("method").idxmin(axis=1)
+        kept |= curve["method"] == curve["target"].map(best)
+    return curve[kept]
 
 
 def _predicted(facts: MachineFacts) -> Chart | None:

@@ -127,7 +127,7 @@ def gantt(panels: Mapping[str, Sequence[GanttBar]], nodes: int, begins: float, e
 
 def _where(rows: pd.DataFrame) -> str:
     first = rows.iloc[0]
-    trace = f"{first['trace']} ({'made up' if first['is_trace_simulated'] else 'measured'})"
+    trace = f"{first['trace']} ({'simulated' if first['is_trace_simulated'] else 'measured'})"
     scaling = f"scaling of {first['machine']} ({'simulated' if first['is_simulated'] else 'measured'})"
     return f"{trace} on {first['nodes_count']} nodes, {scaling}"
 

@@ -1,13 +1,21 @@
-"""Figures of AMMs: the vectors, and the machines on a map."""
+"""Figures of AMMs: the vectors, the machines on a map, and the kernels that components go with."""
 
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from perf_assets.reports.scores import origin
 from perf_assets.reports.site import Chart, Part, chart, results_page
 from perf_assets.reports.xamm import maps
+
+_HOST = " (host)"
+"""End of the name under which programs see a machine with GPUs that they do not use."""
+_LEAST_MACHINES = 6
+"""With fewer machines, every component goes with some kernel by chance."""
+_LEAST_CORRELATION = 0.7
+_MOST_KERNELS = 2
 
 
 def vectors_chart(name: str, amms: pd.DataFrame, own: Sequence[str] = ()) -> Chart:
@@ -36,11 +44,61 @@ def map_chart(name: str, amms: pd.DataFrame, groups: "pd.Series[str] | None" = N
     )
 
 
-def amm_page(rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart) -> str:
-    """The page of all AMMs; `rows` of `model_amm__vectors` say which data they are from."""
+def kinds_of(machines: "pd.Index[str]") -> "pd.Series[str]":
+    """Kind of each machine as programs see it: a machine with GPUs, its host alone, or a machine without GPUs."""
+    names = set(machines)
+    kinds = [
+        "hosts of GPUs" if name.endswith(_HOST) else "GPUs" if f"{name}{_HOST}" in names else "CPUs"
+        for name in machines
+    ]
+    return pd.Series(kinds, machines)
+
+
+def component_kernels(amms: pd.DataFrame, log_seconds: pd.DataFrame) -> pd.DataFrame:
+    """Per component of AMMs, the kernels that are slow and those that are fast where the component is large.
+
+    `log_seconds` are machines x kernel runs, the columns named by kernel. Compared is the time of a kernel relative to
+    the machine's mean, as an AMM does not say how fast a machine is in all. Named are kernels with a rank correlation
+    over machines of at least 0.7, strongest first; none where there are fewer than six machines.
+    """
+    relative = log_seconds.loc[amms.index].sub(log_seconds.loc[amms.index].mean(axis=1), axis=0)
+    by_kernel = relative.T.groupby(level=0).mean().T
+    rows = []
+    for component in amms:
+        found = by_kernel.corrwith(amms[component], method="spearman") if amms[component].nunique() > 1 else None
+        strong = pd.Series(dtype=float) if found is None or len(amms) < _LEAST_MACHINES else found.dropna()
+        strong = strong[strong.abs() >= _LEAST_CORRELATION]
+        slow, fast = strong[strong > 0].nlargest(_MOST_KERNELS), strong[strong < 0].nsmallest(_MOST_KERNELS)
+        rows.append(
+            {
+                "component": str(component),
+                "slow where it is large": _named(slow),
+                "fast where it is large": _named(fast),
+                "spread": float(np.std(amms[component])),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _named(correlations: "pd.Series[float]") -> str:
+    shown = [f"{kernel} ({value:+.2f})".replace("-", "\N{MINUS SIGN}") for kernel, value in correlations.items()]
+    return ", ".join(shown) or "\N{EN DASH}"
+
+
+def amm_page(rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart, components: pd.DataFrame) -> str:
+    """The page of all AMMs; `rows` of `model_amm__machines` say which data they are from."""
+    kernels = (
+        "What an encoder learned has no names. A component is known by the kernels whose time, relative to the mean of "
+        "the machine, goes with it from machine to machine (rank correlation in brackets, at least 0.7; averaged over "
+        "sizes; the two strongest). A component that goes with none mixes several, or hardly differs between machines."
+    )
     return results_page(
-        "Machine models (AMM)",
+        "Abstract machine models",
         origin(rows),
-        "A vector for each machine as programs see it, made of its RAJAPerf runs.",
-        [Part("Vectors", "", [heat_map]), Part("Map of machines", "", [on_a_map])],
+        "AMM: a vector per machine as programs see it, made of its RAJAPerf runs.",
+        [
+            Part("Map of machines", "", [on_a_map]),
+            Part("What components stand for", kernels, [], {"Components and the kernels they go with": components}),
+            Part("Vectors", "", [heat_map]),
+        ],
     )

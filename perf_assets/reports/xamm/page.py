@@ -10,7 +10,7 @@ import pandas as pd
 from perf_assets.reports import style as figures
 from perf_assets.reports.names import PROTOCOLS, describe, full_name
 from perf_assets.reports.scores import ALL, arrow, origin, over_seeds, percent, scenarios
-from perf_assets.reports.site import Chart, chart, data_uri, template
+from perf_assets.reports.site import Chart, chart, picture, template
 from perf_assets.reports.xamm import maps
 from perf_assets.reports.xamm.findings import EMBEDDINGS, INPUTS, MACHINES, OPTIONS, beside_the_paper, findings
 
@@ -46,10 +46,10 @@ def said(scores: pd.DataFrame) -> str:
     return "\n".join(f"- **{finding.headline}** {finding.detail}" for finding in findings(scores))
 
 
-def summary_picture(scores: pd.DataFrame) -> str:
-    """A small picture as a data URI: how machines are described, for unseen machines."""
+def summary_picture(scores: pd.DataFrame) -> bytes:
+    """A small picture: how machines are described, for unseen machines."""
     figure = figures.methods_by_scenario(scores, MACHINES, "lomo", io.BytesIO())
-    return data_uri(partial(figures.save, figure, dpi=_SMALL_DPI))
+    return picture(partial(figures.save, figure, dpi=_SMALL_DPI))
 
 
 def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def _folder() -> Path | None:
     Numba itself looks at the file of a function only: it would go on with old code of the functions that are called.
     """
     scheduling = Path(__file__).parents[1]
-    sources = b"".join(file.read_bytes() for file in sorted(scheduling.rglob("*.py")))
+    sources = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
     folder = scheduling / "__pycache__" / f"compiled-{hashlib.sha256(sources).hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -133,7 +133,7 @@ def run_conservative(jobs: Jobs, machine_nodes: Integers, learner: Learner, outc
         new_profile(machine_nodes, 2 * count + 4),
         np.full(count, np.inf),
     )
-    arrived = 0
+    arrived = int(np.int64(0))  # For a literal 0, all that takes it would be compiled once more.
     # Plans can leave a machine idle for a while: then nothing runs, and yet jobs wait.
     while arrived < count or state.ends.size[0] > 0 or state.queue.size[0] > 0:
         now = _next_time(jobs, arrived, state)

@@ -53,7 +53,7 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
     state = _ListState(
         new_running(machine_nodes), new_heap(machine_nodes.sum()), new_queue(count), behind, _narrowest(jobs)
     )
-    arrived = 0
+    arrived = int(np.int64(0))  # For a literal 0, all that takes it would be compiled once more.
     while arrived < count or state.ends.size[0] > 0:
         now = _next_time(jobs, arrived, state)
         _end_jobs(jobs, state, learner, outcome, now)

@@ -1,27 +1,23 @@
 """Reader of the Standard Workload Format: a job a line, 18 numbers, -1 for unknown, comments after a semicolon."""
 
-import gzip
-import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perf_assets.core.errors import UnreadableFileError
-from perf_assets.scheduling.kernels.compiled import Floats, Mask
+from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.scheduling.kernels.compiled import Floats
 from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS
+from perf_assets.scheduling.traces.clock import known_zone
+from perf_assets.scheduling.traces.lines import log_lines
 from perf_assets.scheduling.traces.trace import Trace
 
 FIELDS = 18
-_JOB, _SUBMIT, _RUN, _PROCESSORS, _ASKED_PROCESSORS, _ASKED_SECONDS, _USER, _APPLICATION = 0, 1, 3, 4, 7, 8, 11, 13
-_MOST_BYTES = 2_000_000_000
-_MOST_GROWTH = 50
-"""How much larger than its compressed form a trace may be: text of numbers shrinks to a tenth at best."""
-_FREE_BYTES = 2**20
-_MOST_LINE_BYTES = 2**16
+_JOB, _SUBMIT, _RUN, _PROCESSORS, _ASKED_PROCESSORS, _ASKED_SECONDS, _STATUS = 0, 1, 3, 4, 7, 8, 10
+_USER, _APPLICATION = 11, 13
+_FAILED, _CANCELLED = 0, 5
 _MOST_BAD = 0.5
 """Share of bad lines above which the file is no trace."""
 
@@ -35,12 +31,15 @@ class _BadLines:
     """Its number, from 1 on."""
 
 
-def read_swf(path: Path) -> Trace:
-    """The jobs of a trace, plain or compressed by gzip. What cannot be scheduled is counted and left out."""
+def read_swf(path: Path, zone: str | None = None) -> Trace:
+    """The jobs of a trace, plain or compressed by gzip. What cannot be scheduled is counted and left out.
+
+    The header names the time zone; `zone` is taken where it does not.
+    """
     values = array("d")
     bad = _BadLines()
     header: dict[str, str] = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(log_lines(path), 1):
         stripped = line.strip()
         if stripped.startswith(";"):
             name, found, value = stripped.lstrip("; \t").partition(":")
@@ -55,25 +54,7 @@ def read_swf(path: Path) -> Trace:
     count = len(values) // FIELDS
     if not count or bad.count > _MOST_BAD * (count + bad.count):
         raise UnreadableFileError(_no_trace(path, count, bad))
-    return _trace(path, np.array(values).reshape(count, FIELDS), bad, header)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Decoded as Latin-1: comments hold names in any encoding. A small file that unpacks to a huge one is refused."""
-    try:
-        with path.open("rb") as file:
-            is_compressed = file.read(2) == b"\x1f\x8b"
-        allowed = min(_MOST_BYTES, _MOST_GROWTH * path.stat().st_size + _FREE_BYTES) if is_compressed else _MOST_BYTES
-        with gzip.open(path) if is_compressed else path.open("rb") as file:
-            while line := file.readline(_MOST_LINE_BYTES):
-                allowed -= len(line)
-                if allowed < 0:
-                    raise UnreadableFileError(f"{path} unpacks to more than a trace of its size: cut it into parts")
-                if len(line) == _MOST_LINE_BYTES:
-                    raise UnreadableFileError(f"{path} has a line that is too long for a trace")
-                yield line.decode("latin-1")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFileError(f"{path} is a damaged gzip file ({error})") from None
+    return _trace(path, np.array(values).reshape(count, FIELDS), bad, header, zone)
 
 
 def _numbers(line: str) -> list[float] | None:
@@ -97,7 +78,7 @@ def _no_trace(path: Path, good: int, bad: _BadLines) -> str:
     )
 
 
-def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str]) -> Trace:
+def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str], zone: str | None) -> Trace:
     skipped: Counter[str] = Counter()
     if bad.count:
         skipped[f"lines that are not {FIELDS} numbers (first: line {bad.first})"] = bad.count
@@ -105,6 +86,7 @@ def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str]) -> 
     keep = np.ones(len(rows), bool)
     for reason, wrong in (
         ("jobs with a negative submission time", rows[:, _SUBMIT] < 0),
+        ("jobs that were cancelled before they ran", (rows[:, _STATUS] == _CANCELLED) & (rows[:, _RUN] <= 0)),
         ("jobs with a negative or unknown run time", rows[:, _RUN] < 0),
         ("jobs without nodes", nodes < 1),
     ):
@@ -127,17 +109,37 @@ def _trace(path: Path, rows: Floats, bad: _BadLines, header: dict[str, str]) -> 
         application=rows[:, _APPLICATION].astype(np.int64),
         most_nodes=_most_nodes(header),
         skipped={reason: count for reason, count in skipped.items() if count},
-        notes=_notes(rows[:, _RUN] < LEAST_SECONDS, order),
+        notes=_notes(rows, order),
+        epoch=_epoch(header, float(rows[0, _SUBMIT])),
+        zone=_zone(header) or zone,
     )
 
 
-def _notes(is_short: Mask, order: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> tuple[str, ...]:
-    notes = []
-    if is_short.any():
-        notes.append(f"{int(is_short.sum())} jobs of less than a second are taken as one second long")
+def _notes(rows: Floats, order: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> tuple[str, ...]:
+    counts = [
+        (rows[:, _RUN] < LEAST_SECONDS, "jobs of less than a second are taken as one second long"),
+        (rows[:, _STATUS] == _FAILED, "jobs failed: kept, as long as they ran"),
+        (rows[:, _STATUS] == _CANCELLED, "jobs were cancelled while they ran: kept, as long as they ran"),
+    ]
+    notes = [f"{int(chosen.sum())} {what}" for chosen, what in counts if chosen.any()]
     if (np.diff(order) < 0).any():
         notes.append("jobs were not in the order of submission and have been sorted")
     return tuple(notes)
+
+
+def _epoch(header: dict[str, str], first: float) -> float | None:
+    """Unix time of the first submission, where the header says when the log begins."""
+    words = header.get("UnixStartTime", "").split()
+    return float(words[0]) + first if words and words[0].isdigit() else None
+
+
+def _zone(header: dict[str, str]) -> str | None:
+    """Time zone that the header names, where there is such."""
+    name = header.get("TimeZoneString", "").strip()
+    try:
+        return known_zone(name) if name else None
+    except BadInputError:
+        return None
 
 
 def _most_nodes(header: dict[str, str]) -> int | None:

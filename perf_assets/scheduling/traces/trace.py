@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
-from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS
 
 SHAKE_SECONDS = 10.0
 """Most seconds that submissions are moved by when a trace is shaken."""
@@ -37,6 +37,10 @@ class Trace:
     notes: tuple[str, ...] = ()
     """What a person should know of it."""
     is_simulated: bool = False
+    epoch: float | None = None
+    """Unix time of second 0; of a clock on the wall, as if it stood in UTC, where there is no zone."""
+    zone: str | None = None
+    """Time zone of the machine."""
 
     def __len__(self) -> int:
         return len(self.submit)
@@ -68,6 +72,49 @@ class Trace:
             application=self.application[chosen],
         )
 
+    def local_times(self) -> "pd.DatetimeIndex | None":
+        """Submissions by the clock on the machine's wall; None where the log does not say when it begins."""
+        if self.epoch is None:
+            return None
+        times = pd.to_datetime(self.epoch + self.submit, unit="s", utc=True)
+        return times.tz_convert(self.zone or "UTC").tz_localize(None)
+
+    def window(self, text: str) -> "Trace":
+        """Part of it, `FROM..TO`: dates, the last of them included, or numbers of jobs, counted from 0 to before TO."""
+        first, dots, last = text.partition("..")
+        if not dots or not (first or last):
+            raise BadInputError(f"window {text!r}: give FROM..TO, dates (2019-01-01..2019-01-07) or numbers (0..70000)")
+        is_number = all(part.isdigit() for part in (first, last) if part)
+        chosen = self._numbered(first, last) if is_number else self._dated(text, first, last)
+        if not chosen.any():
+            raise BadInputError(f"{self.name} has no job in the window {text}: it has {self._described()}")
+        part = self.where(chosen)
+        begins = float(part.submit[0])
+        return replace(
+            part, submit=part.submit - begins, epoch=None if self.epoch is None else self.epoch + begins,
+            name=f"{self.name} {text}",
+        )  # fmt: skip
+
+    def _numbered(self, first: str, last: str) -> Mask:
+        place = np.arange(len(self))
+        return np.asarray((place >= int(first or 0)) & (place < int(last or len(self))))
+
+    def _dated(self, text: str, first: str, last: str) -> Mask:
+        local = self.local_times()
+        if local is None:
+            raise BadInputError(f"{self.name} does not say when it begins: give a window by numbers of jobs")
+        try:
+            begins = pd.Timestamp(first) if first else local[0]
+            ends = pd.Timestamp(last) + pd.Timedelta(days=1) if last else local[-1] + pd.Timedelta(days=1)
+            return np.asarray((local >= begins) & (local < ends))
+        except (ValueError, TypeError):
+            raise BadInputError(f"window {text!r}: {first!r} or {last!r} is no date such as 2019-01-31") from None
+
+    def _described(self) -> str:
+        local = self.local_times()
+        dates = "" if local is None else f" from {local[0]:%Y-%m-%d} to {local[-1]:%Y-%m-%d}"
+        return f"{len(self)} jobs{dates}"
+
     def that_fits(self, nodes: int) -> "Trace":
         """Trace without the jobs that need more nodes than there are."""
         fits = self.nodes <= nodes
@@ -97,39 +144,3 @@ class Trace:
         return replace(
             again, submit=again.submit + which * span, user=np.where(again.user < 0, -1, again.user + which * users)
         )
-
-
-_USERS, _HABITS = 40, 4
-"""Users, and kinds of jobs that each submits."""
-_DAY = 86_400.0
-_GAP_SECONDS = 600.0
-"""Mean seconds between submissions, before they are spread to the load."""
-_LOAD = 0.7
-_ROUND_REQUESTS = np.array([600.0, 1800.0, 3600.0, 4 * 3600.0, 12 * 3600.0, _DAY])
-
-
-def synthetic_trace(jobs: int, nodes: int, seed: int) -> Trace:
-    """Jobs of 1 to `nodes` nodes, powers of two, mostly small; requests are round and up to ten times too long."""
-    random = np.random.default_rng(seed)
-    habit = random.integers(0, _USERS * _HABITS, jobs)
-    widths = 2 ** np.floor(random.beta(1.0, 2.0, _USERS * _HABITS) * (np.log2(nodes) + 1)).astype(np.int64)
-    typical = np.exp(random.normal(np.log(1500.0), 1.6, _USERS * _HABITS))
-    run = np.clip(typical[habit] * np.exp(random.normal(0.0, 0.5, jobs)), LEAST_SECONDS, _DAY)
-    slack = random.uniform(1.0, 10.0, _USERS * _HABITS)
-    wanted = np.minimum(np.maximum(typical[habit] * slack[habit], run), _DAY)
-    arrivals = np.cumsum(random.exponential(_GAP_SECONDS, jobs))
-    # Twice as dense by day as by night: time runs slower then.
-    arrivals += _DAY / (6 * np.pi) * np.sin(2 * np.pi * arrivals / _DAY)
-    trace = Trace(
-        name=f"synthetic, seed {seed}",
-        number=np.arange(1, jobs + 1),
-        submit=arrivals - arrivals[0],
-        run=np.rint(run),
-        nodes=widths[habit].astype(np.int64),
-        request=_ROUND_REQUESTS[np.searchsorted(_ROUND_REQUESTS, wanted)],
-        user=habit // _HABITS,
-        application=habit % _HABITS,
-        most_nodes=nodes,
-        is_simulated=True,
-    )
-    return trace.at_load(_LOAD, nodes)

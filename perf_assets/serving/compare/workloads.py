@@ -8,8 +8,8 @@ from functools import cached_property
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError, UnknownError, listed
-from perf_assets.core.tables.landing import BUNDLES, RUNS, SPECS
-from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
+from perf_assets.core.tables.landing import BUNDLES, SPECS
+from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
@@ -31,8 +31,8 @@ _SHEETS_QUERY = f"""
 """
 _SPREAD_QUERY = f"""
     WITH repeated AS (
-        SELECT machine, count(*) - 1 AS freedom, var_samp(ln(wall_seconds)) AS variance FROM {RUNS.name}
-        WHERE wall_seconds > 0 GROUP BY machine, {", ".join(CONFIGURATION)} HAVING count(*) > 1
+        SELECT machine, count(*) - 1 AS freedom, var_samp(ln(wall_seconds)) AS variance FROM {CURRENT_RUNS}
+        WHERE wall_seconds > 0 AND is_default GROUP BY machine, {", ".join(CONFIGURATION)} HAVING count(*) > 1
     )
     SELECT machine, sqrt(sum(freedom * variance) / sum(freedom)) AS spread FROM repeated GROUP BY machine
 """
@@ -71,7 +71,7 @@ class Portfolio:
 
     def __init__(self, lake: Lake, weights: Mapping[str, float], without_gpus: Collection[str] = ()) -> None:
         self._warehouse = open_warehouse(lake)
-        self.weights = _shares(weights)
+        self.weights = shares(weights)
         self._check_known(without_gpus)
         rows = self._warehouse.frame(_RUNS_QUERY, {"apps": list(self.weights)})
         self.runs: dict[str, dict[Configuration, MeasuredRun]] = {}
@@ -151,10 +151,10 @@ class Portfolio:
                 raise UnknownError(f"application {app!r} is not known: there are {listed(known) or 'none yet'}")
         for app in without_gpus:
             if app not in self.weights:
-                raise BadInputError(f"--no-gpus {app}: is none of the applications")
+                raise BadInputError(f"--gpus {app}=0: is none of the applications")
 
 
-def _shares(weights: Mapping[str, float]) -> dict[str, float]:
+def shares(weights: Mapping[str, float]) -> dict[str, float]:
     """Weights whose sum is 1."""
     if not weights:
         raise BadInputError("name an application")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pandas as pd
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
@@ -226,6 +226,10 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
     @app.get("/health", summary="Whether the service is there; needs no token")
     async def health() -> Health:
         return Health(status="ok", champions=len(service.predictor.models.machines()))
+
+    @app.get("/", include_in_schema=False)
+    async def start() -> RedirectResponse:
+        return RedirectResponse("/docs")
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:

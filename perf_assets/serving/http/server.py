@@ -31,6 +31,7 @@ def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, s
     keep_blas_to_one_thread()
     logging.basicConfig(format="%(asctime)s %(message)s")
     predictor = Predictor(lake, say)
+    say(f"Loading {len(predictor.models.machines())} champions and the source models ...")
     predictor.models.load_all()
     predictor.models.source()
     # What is loaded stays: the collector need not look at it again while requests wait.

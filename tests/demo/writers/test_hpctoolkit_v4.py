@@ -67,6 +67,7 @@ def id_tuples(meta: bytes, data: bytes) -> list[dict[str, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_hatchet_reads_the_main_threads(tmp_path: Path, run: ProfiledRun) -> None:
     write_v4_database(tmp_path, run)

@@ -23,6 +23,7 @@ def rows_of(path: Path) -> np.ndarray:
     return np.frombuffer(data, ">f8", offset=32).reshape(nodes, metrics)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_hatchet_reads_the_totals(tmp_path: Path, run: ProfiledRun) -> None:
     write_xml_database(tmp_path, run)

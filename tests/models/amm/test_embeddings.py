@@ -21,6 +21,7 @@ def test_batches_are_a_quarter_of_the_rows_at_most() -> None:
     assert [batch_size(n) for n in (10, 200, 1023, 100_000)] == [2, 32, 128, 1024]
 
 
+@pytest.mark.slow
 def test_tabnet_trains_on_200_rows(rows: tuple[Floats, Floats]) -> None:
     untrained = TabNetEmbedding(epochs=0).fit(*rows)
     trained = TabNetEmbedding(epochs=40).fit(*rows)
@@ -33,6 +34,7 @@ def test_tabnet_trains_on_200_rows(rows: tuple[Floats, Floats]) -> None:
     assert trained.losses[-1] < 0.5 * trained.losses[0]
 
 
+@pytest.mark.slow
 def test_tabnet_attends_to_what_matters(rows: tuple[Floats, Floats]) -> None:
     embedding = TabNetEmbedding(epochs=40).fit(*rows)
     importance = embedding.feature_importance()
@@ -42,6 +44,7 @@ def test_tabnet_attends_to_what_matters(rows: tuple[Floats, Floats]) -> None:
     assert embedding.masks(rows[0]).sum(axis=1) == pytest.approx(np.ones(200))
 
 
+@pytest.mark.slow
 def test_tabnet_embeds_by_sums_of_relu_outputs(rows: tuple[Floats, Floats]) -> None:
     embedding = TabNetEmbedding(epochs=5).fit(*rows)
     found = embedding.transform(rows[0])
@@ -58,6 +61,7 @@ def test_dense_nets_learn(kind: str, gain: float, rows: tuple[Floats, Floats]) -
     assert embedding.feature_importance() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDINGS)
 def test_embeddings_survive_storage(kind: str, rows: tuple[Floats, Floats]) -> None:
     settings = {} if kind == "raw" else {"epochs": 3}

@@ -1,12 +1,15 @@
 """Algorithm 1 on vectors small enough to compute by hand, and the frozen encoder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.features.fleet.samples import fleet_samples
 from perf_assets.models.amm.encoder import AmmEncoder, AmmOptions, adjust, combine, fit_encoder, machine_models
+from tests.features.fleet_tables import fleet_tables, with_half_of_the_threads
 from tests.models.fleets import fleet
 
 ROWS = np.array([[3.0, 4.0], [6.0, 8.0]])
@@ -23,6 +26,12 @@ def test_l2_weighs_rows_by_their_length() -> None:
 def test_variance_weighs_rows_by_the_variance_of_their_components() -> None:
     assert combine(ROWS, "variance") == pytest.approx([(3 * 0.25 + 6 * 1) / 1.25, (4 * 0.25 + 8 * 1) / 1.25])
     assert combine(np.ones((2, 3)), "variance") == pytest.approx([1, 1, 1])
+
+
+def test_spread_is_the_variance_of_each_component_over_the_rows() -> None:
+    assert combine(ROWS, "spread") == pytest.approx([2.25, 4.0])
+    whole = machine_models({"a": ROWS}, AmmOptions(weighting="spread"))["a"]
+    assert whole == pytest.approx(np.log1p([2.25, 4.0]) - np.log1p(4.0)), "own_max is the default, as in the paper"
 
 
 def test_adjusting_bends_and_takes_logarithms() -> None:
@@ -69,6 +78,7 @@ def vars_of(samples: object) -> dict[str, object]:
     return {name: getattr(samples, name) for name in samples.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedding", ["raw", "nn", "tabnet"])
 def test_an_encoder_survives_storage(tmp_path: Path, embedding: str) -> None:
     samples = fleet()
@@ -78,6 +88,18 @@ def test_an_encoder_survives_storage(tmp_path: Path, embedding: str) -> None:
     assert again.machine_models(samples) == pytest.approx(encoder.machine_models(samples), abs=1e-6)
     assert (again.version, again.reference) == (encoder.version, "a")
     assert [path.name for path in tmp_path.iterdir()] == ["encoder.npz"]
+
+
+def test_how_a_machine_scales_between_one_core_and_all_is_part_of_its_amm() -> None:
+    tables = fleet_tables()
+    kernels = [with_half_of_the_threads(tables.kernels, {"ash": gain}) for gain in (1.6, 1.1)]
+    one, other = (fleet_samples(replace(tables, kernels=timed), with_scaling=True) for timed in kernels)
+    encoder = fit_encoder(one, embedding="raw")
+    first, second = encoder.machine_models(one), encoder.machine_models(other)
+    ash = one.machines.index("ash")
+    assert first[ash] != pytest.approx(second[ash], abs=1e-3)
+    others = np.arange(len(one.machines)) != ash
+    assert first[others] == pytest.approx(second[others])
 
 
 def test_a_foreign_file_is_no_model(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 
-from perf_assets.models.common.gp import SmallGp
 from perf_assets.models.common.small_models import FIT_SMALL, fit_extra_trees, fit_xgboost, restore, ridge_with_held_out
 
 GENERATOR = np.random.default_rng(0)
@@ -49,13 +48,3 @@ def test_xgboost_is_copied_exactly() -> None:
     asked = GENERATOR.normal(size=(50, 5))
     found = fit_xgboost(INPUTS, TARGET, 0).predict(asked)
     assert found == pytest.approx(TARGET.mean() + theirs.predict(asked.astype(np.float32)), abs=1e-5)
-
-
-def test_a_process_learns_a_curve_and_knows_what_it_leaves_out() -> None:
-    inputs = np.linspace(-2, 2, 30)[:, None]
-    target = np.sin(2 * inputs[:, 0])
-    process = SmallGp.fit(inputs, target)
-    between = inputs[:-1] + 0.05
-    assert np.abs(process.predict(between) - np.sin(2 * between[:, 0])).max() < 0.05
-    assert np.abs(process.held_out - target).max() < 0.3
-    assert process.predict(np.array([[1e3]]))[0] == pytest.approx(target.mean(), abs=0.6) or process.linear_share > 0

@@ -9,6 +9,7 @@ from perf_assets.features.samples import PairedSamples
 from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from tests.models.fleets import fleet
 
+pytestmark = pytest.mark.slow
 SETTINGS = AttentionSettings(steps=150, members=2, counter_dropout=0.0)
 """Without dropping counters: the made-up fleet has two, and needs both."""
 

@@ -10,6 +10,8 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from tests.models.fleets import tables
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
@@ -77,9 +79,9 @@ def test_a_person_sees_a_table(files: list[str]) -> None:
         (("--benchmark-app", "nope"), "benchmark application nope"),
         (("--table", "x"), "write NAME=FILE"),
         (("--table", "a=other.csv"), "given twice"),
-        (("--table", "x=/nowhere.csv"), "is no file"),
+        (("--table", "x=/nowhere.csv"), "is not a file"),
         (("--time-column", "nope"), "no column nope"),
-        (("--spec", "/nowhere.csv"), "is no file"),
+        (("--spec", "/nowhere.csv"), "is not a file"),
     ],
 )
 def test_wrong_input_is_one_clear_line(files: list[str], more: tuple[str, ...], message: str) -> None:
@@ -88,3 +90,20 @@ def test_wrong_input_is_one_clear_line(files: list[str], more: tuple[str, ...], 
     assert message in str(done.exception)
     assert "\n" not in str(done.exception)
     assert done.stdout == ""
+
+
+def test_two_machines_are_told_what_cannot_be_left_out_and_get_the_rest(files: list[str]) -> None:
+    two = files[:4]
+    done = run(two, "--methods", "benchmark_mean,bilinear", "--json")
+    assert done.exit_code == 0, done.output
+    assert list(json.loads(done.stdout)["protocols"]) == ["loao"]
+    said = [line for line in done.stderr.splitlines() if "loao" in line or "lomo" in line]
+    assert "lomo cannot be computed" in said[0], "before the work"
+    done = run(two, "--methods", "benchmark_mean", "--protocol", "lomo")
+    assert isinstance(done.exception, BadInputError)
+    assert "3 machines" in str(done.exception)
+
+
+def test_the_time_that_is_left_is_said(files: list[str]) -> None:
+    done = run(files, "--methods", "benchmark_mean,bilinear", "--protocol", "lomo")
+    assert "10 of 10 models fitted, about 0 s left" in done.stderr

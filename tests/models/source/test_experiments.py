@@ -14,6 +14,8 @@ from perf_assets.models.source.methods import MethodFactory, check_method, defau
 from perf_assets.models.source.tree_features import OTHER_AMM_OPTIONS, PublishedAmm
 from tests.models.fleets import fleet
 
+pytestmark = pytest.mark.slow
+
 FEW = {
     "loao": {
         "raw_vs_embedding_vs_amm": ("raw_xgboost", "raw_bagging"),

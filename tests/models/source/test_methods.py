@@ -13,9 +13,9 @@ from perf_assets.models.common.regressors import DOWNSTREAM, make_regressor
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import HeldOutFold, choose_weights, fit_blend
-from perf_assets.models.source.evaluation import evaluate_relative
+from perf_assets.models.source.evaluation import evaluate_relative, mean_over_pairs
 from perf_assets.models.source.methods import MethodFactory, best_components, default_methods
-from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
 from tests.models.fleets import SPEEDS, fleet
 
 
@@ -52,6 +52,7 @@ def test_machine_models_beat_the_mean_ratio(model: type, share: float, samples: 
     assert np.abs(found - true).mean() < share * np.abs(mean - true).mean()
 
 
+@pytest.mark.slow
 def test_every_default_method_predicts_something_finite(samples: PairedSamples) -> None:
     described = with_data_sheets(samples)
     names = default_methods(described, DOWNSTREAM)
@@ -69,7 +70,7 @@ def test_every_default_method_predicts_something_finite(samples: PairedSamples) 
 def test_without_a_benchmark_only_baselines_are_left(samples: PairedSamples) -> None:
     bare = replace(samples, is_benchmark=np.zeros_like(samples.is_benchmark))
     assert default_methods(bare) == ["raw_xgboost", "onehot_xgboost", "embedding_xgboost", "best"]
-    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost"]
+    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost", "pair_median"]
     with pytest.raises(BadInputError, match="needs benchmark rows"):
         MethodFactory().fit("attention", bare, "machine")
 
@@ -98,6 +99,24 @@ def test_caution_is_learned_where_machines_differ_much() -> None:
     assert choose_weights([held_out], 1)[1] == pytest.approx(0.2, abs=0.101)
 
 
+def test_a_run_departs_as_the_kernels_do_that_are_like_it(samples: PairedSamples) -> None:
+    fold = next(iter(leave_one_machine_out(samples)))
+    fitted = KernelLikeness().fit(fold.train)
+    wrong = np.abs(fitted.predict(samples, fold.test) - samples.log_relative_time(fold.test)).mean()
+    mean = MethodFactory().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
+    assert wrong < np.abs(mean - samples.log_relative_time(fold.test)).mean()
+
+
+def test_the_level_of_a_mixture_is_not_shrunk_by_a_strong_penalty(samples: PairedSamples) -> None:
+    slower = samples.log_seconds.copy()
+    slower[0] = slower[1] + 4.0
+    shifted = replace(samples, log_seconds=slower)
+    fitted = MachineMixture().fit(shifted.hide_machine(0))
+    fitted.setting = max(MachineMixture.SETTINGS)
+    times = slower[1:2][:, ~samples.is_benchmark].T
+    assert fitted.expected(shifted, 0, np.array([0]), times)[:, None] == pytest.approx(times + 4.0, abs=0.05)
+
+
 def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> None:
     fold = list(leave_one_machine_out(samples))[3]
     fitted = MachineMixture().fit(fold.train)
@@ -112,6 +131,7 @@ def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> Non
     assert np.abs(imputed - samples.log_relative_time(test)).mean() < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [leave_one_application_out, leave_one_machine_out])
 def test_best_does_not_look_at_what_is_held_out(split: object, samples: PairedSamples) -> None:
     """Other times, and for a machine other counters too, of what is held out: the same predictions."""
@@ -130,6 +150,7 @@ def test_best_does_not_look_at_what_is_held_out(split: object, samples: PairedSa
     assert predictions[0] == pytest.approx(predictions[1], abs=0)
 
 
+@pytest.mark.slow
 def test_no_method_looks_at_times_of_the_runs_it_predicts(samples: PairedSamples) -> None:
     fold = next(iter(leave_one_application_out(samples)))
     blind = replace(samples, log_seconds=np.where(samples.is_benchmark, samples.log_seconds, np.nan))
@@ -150,7 +171,19 @@ def test_scores_stand_beside_each_other(samples: PairedSamples) -> None:
         *("mape", "mape_std", "mape_median", "log_rmse", "within_10", "within_25", "mape_by_fold")
     }
     assert list(scores["bilinear"]["mape_by_fold"]) == list(samples.machines)  # type: ignore[call-overload]
-    assert len(said) == 10
+    assert sum("models fitted" in line for line in said) == sum("bilinear" in line for line in said) == 10
+
+
+@pytest.mark.slow
+def test_pieces_that_folds_share_give_the_blend_that_is_fitted_fold_by_fold(samples: PairedSamples) -> None:
+    samples = replace(samples, is_benchmark=np.zeros(len(samples.apps), bool))
+    components = best_components(samples, "machine")
+    found = evaluate_relative(samples, ["best"], ("lomo",))["lomo"]["best"]["mape_by_fold"]
+    fold = next(iter(leave_one_machine_out(samples)))
+    factory = MethodFactory()
+    blend = fit_blend(fold.train, fold.unseen, components, lambda name, seen: factory.fit(name, seen, "machine"))
+    expected = mean_over_pairs(samples, fold.test, blend.predict(samples, fold.test))["mape_ratio"]
+    assert found[fold.held_out] == pytest.approx(expected)  # type: ignore[index]
 
 
 def test_unknown_methods_are_found_before_anything_is_computed(samples: PairedSamples) -> None:

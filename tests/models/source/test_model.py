@@ -8,6 +8,7 @@ from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.amm_options import train_encoder
+from perf_assets.models.source.attention import AttentionSettings
 from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.settings import SourceSettings
@@ -17,7 +18,7 @@ from perf_assets.models.source.tree_features import fit_embedding
 from perf_assets.workflows.describe import described_rows
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
-pytestmark = pytest.mark.xdist_group("source")  # one worker makes what they share
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("source")]
 
 
 def questions(fleet: PairedSamples, examples: Examples) -> Questions:
@@ -46,7 +47,8 @@ def questions(fleet: PairedSamples, examples: Examples) -> Questions:
     ],
 )
 def test_every_method_survives_storage(name: str, fleet: PairedSamples, tmp_path: Path) -> None:
-    fitted = MethodFactory(0).fit(name, fleet.hide_machine(2), "machine")
+    factory = MethodFactory(0, attention=AttentionSettings(steps=5, members=1))
+    fitted = factory.fit(name, fleet.hide_machine(2), "machine")
     save_predictor(fitted, tmp_path)  # type: ignore[arg-type]
     again: StoredPredictor = load_predictor(tmp_path)
     examples = fleet.examples()
@@ -105,6 +107,13 @@ def test_the_amm_options_are_those_with_the_smallest_error(fleet: PairedSamples)
     best = tried.iloc[0]
     assert (options.weighting, options.normalize) == (best["weighting"], best["normalize"])
     assert tried["log_rmse"].is_monotonic_increasing
+
+
+def test_without_a_choice_the_amm_options_are_the_papers(fleet: PairedSamples) -> None:
+    trained = train_encoder(fleet, 0, lambda line: None, chooses_options=False)
+    assert trained.tried.empty
+    assert trained.encoder.options == AmmOptions()
+    assert set(trained.without) == set(fleet.physical_machines[fleet.training_machines])
 
 
 def test_explanations_are_shares(fleet: PairedSamples, trained: TrainedSource) -> None:

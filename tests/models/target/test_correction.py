@@ -1,6 +1,5 @@
 """A handful of runs on a new machine correct what is expected of it, and nothing else of that machine is looked at."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from perf_assets.models.target.correction import PairedModel, fit_paired
 from perf_assets.models.target.evaluation import Row, evaluate_paired
 from perf_assets.models.target.prior import Prior, fit_prior
 from tests.models.fleets import fleet
+
+pytestmark = pytest.mark.slow
 
 SOURCE, TARGET = 0, 3
 
@@ -158,13 +159,9 @@ def test_evaluation_scores_all_methods_on_the_same_rows(samples: PairedSamples, 
         evaluate_paired(samples, [SOURCE], [TARGET], [400], [0], priors=known)
 
 
-def test_real_gpus_need_ten_runs_for_a_tenth() -> None:
+def test_real_gpus_need_ten_runs_for_a_tenth(shared_data: Path) -> None:
     """Four GPUs, one pair: a guard against breakage, not a benchmark (docs/paired.md has the figures)."""
-    given = os.environ.get("PERF_ASSETS_SHARED_DATA")
-    shared = Path(given) if given else Path(__file__).resolve().parents[4] / "shared" / "data"
-    files = [shared / "nvprof_gpus" / f"{name}.csv" for name in ("GTX-680", "Tesla-K40", "Titan", "TitanBlack")]
-    if not all(file.is_file() for file in files):
-        pytest.skip(f"no GPU measurements at {shared}; set PERF_ASSETS_SHARED_DATA to where they are")
+    files = [shared_data / "nvprof_gpus" / f"{name}.csv" for name in ("GTX-680", "Tesla-K40", "Titan", "TitanBlack")]
     tables = {file.stem: pd.read_csv(file, low_memory=False) for file in files}
     key = ("AppName", "Input.Size", "Block.X", "Block.Y")
     gpus = pair_tables(tables, Roles(key, "AppName", "Duration", ("vectorAdd", "matrix_sum_normal"), ("^AppId$",)))

@@ -16,7 +16,7 @@ from perf_assets.models.target.causes import (
     fit_processes,
     restore,
 )
-from perf_assets.models.target.correction import fit_candidates, fit_correction, fit_paired
+from perf_assets.models.target.correction import fit_correction, fit_paired
 from perf_assets.models.target.prior import expectation_unchanged, fit_prior
 from perf_assets.models.target.trials import (
     Trial,
@@ -80,6 +80,7 @@ def test_a_playing_machine_is_hidden_from_what_is_fitted(samples: PairedSamples)
         assert np.isnan(data.log_seconds[[trial.target, TARGET]][:, ~data.is_benchmark]).all()
 
 
+@pytest.mark.slow
 def test_runs_of_the_target_teach_nothing(samples: PairedSamples) -> None:
     times = samples.log_seconds.copy()
     times[TARGET, ~samples.is_benchmark] += 3.0
@@ -166,6 +167,7 @@ def test_a_run_that_nobody_else_did_is_less_certain() -> None:
     assert process.variance(blind)[0] > process.variance(known)[0] + 0.5 * process.amplitudes[3] ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [5, 10, 20])
 def test_useless_priors_cost_little(samples: PairedSamples, count: int) -> None:
     """Over seeds, with a prior that is off by a factor of 8, the mean error is within 5% of that without a prior."""
@@ -201,7 +203,7 @@ def test_no_candidate_is_exempt(samples: PairedSamples) -> None:
         times = samples.log_seconds.copy()
         times[TARGET] = np.where(samples.is_benchmark, times[TARGET], times[SOURCE] + np.log(factor) + noise)
         data = replace(samples, log_seconds=times)
-        model = fit_candidates(data, SOURCE, TARGET, order, [prior, None])
+        model = fit_correction(data, SOURCE, TARGET, order, [prior, None], keeps_all=True)
         names = np.array(model.candidates)
         return {name: float(model.shares[names == name].sum()) for name in model.candidates}
 

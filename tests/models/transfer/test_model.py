@@ -1,21 +1,20 @@
 """The product: better than what it is compared with, and the same after storing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
-from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
 from perf_assets.features.tables.unpaired import TransferTable, encoded_rows, transfer_table
-from perf_assets.models.transfer.alignment_table import alignment_tables, catalogue_proposal
-from perf_assets.models.transfer.averaged_gp import SOURCE_FUNCTIONS
+from perf_assets.models.common.averaged_gp import SOURCE_FUNCTIONS
+from perf_assets.models.transfer.alignment_table import alignment_tables
 from perf_assets.models.transfer.baselines import TARGET_CHOICE, supervised, target_baselines
-from perf_assets.models.transfer.evaluation import evaluate_transfer
-from perf_assets.models.transfer.model import TargetModel, fit_product
+from perf_assets.models.transfer.evaluation import ZERO_SHOT, evaluate_transfer
+from perf_assets.models.transfer.model import TransferAverage, fit_product
 from perf_assets.models.transfer.source_functions import SmoothFunction
 from perf_assets.models.transfer.task import TransferTask
 from tests.models.transfers import QUICK, machine, table
@@ -37,12 +36,22 @@ REST = np.setdiff1d(np.arange(240), SHOTS)
 MANY = np.random.default_rng(0).permutation(240)[:40]
 
 
+def nested(seed: int, level: float) -> pd.DataFrame:
+    """A table in which nearly all that there is to know is in a word."""
+    generator = np.random.default_rng(seed)
+    nesting = generator.choice(["DGZ", "DZG", "GDZ", "ZGD"], 200)
+    size = generator.integers(1, 9, 200)
+    effect = pd.Series(nesting).map({"DGZ": 0.0, "DZG": 1.5, "GDZ": 0.4, "ZGD": -0.8}).to_numpy()
+    return pd.DataFrame({"nesting": nesting, "size": size, "seconds": np.exp(level + effect + 0.1 * size)})
+
+
 def squared_error(predicted: Floats, true: Floats) -> float:
     return float(np.mean((predicted - true) ** 2))
 
 
+@pytest.mark.slow
 def test_transfer_beats_the_shots_alone(task: TransferTask) -> None:
-    found = evaluate_transfer(task, 10, 2, is_full=False)
+    found = evaluate_transfer(task, 10, 2, methods=ZERO_SHOT)
     assert found.ratio() < 0.5
     assert found.target_best is not None
     assert len(found.coverage) == 2
@@ -50,6 +59,7 @@ def test_transfer_beats_the_shots_alone(task: TransferTask) -> None:
     assert {row["name"] for row in found.candidates} == {"target_only", "source_metric", "source_functions"}
 
 
+@pytest.mark.slow
 def test_every_method_is_scored_on_the_same_rows(task: TransferTask) -> None:
     found = evaluate_transfer(task, 24, 1)
     expected = {"product", "source_zero_shot", "linear_probe", "fine_tune", "ma", "oracle_100x", "oracle_all"}
@@ -60,7 +70,8 @@ def test_every_method_is_scored_on_the_same_rows(task: TransferTask) -> None:
     assert errors["oracle_all"] < 0.2 * errors["target_mean"]
 
 
-@pytest.mark.parametrize("kind", ["noise", "permuted", "level", "sign"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["noise", "permuted", "level", "sign", "unrelated"])
 def test_useless_sources_cost_at_most_five_percent(kind: str) -> None:
     """Mean over draws, relative to the choice that never sees a source; nobody says what is wrong with the source."""
     frame = machine("s", rows=160, seed=1)
@@ -70,7 +81,11 @@ def test_useless_sources_cost_at_most_five_percent(kind: str) -> None:
         "permuted": generator.permutation(frame["seconds"]),
         "level": 10 * frame["seconds"],
         "sign": 1 / frame["seconds"],
+        "unrelated": frame["c0"] ** 0.3,
     }[kind]
+    if kind == "unrelated":
+        # It knows itself, and shares no name with the target: all that is left is an alignment.
+        frame = frame.rename(columns={f"c{i}": f"x{i}" for i in range(12)})
     target = table("t", seed=2)
     task = TransferTask.of([transfer_table("s", frame, "seconds")], target, settings=QUICK)
     for shots in (4, 8, 50):
@@ -84,6 +99,7 @@ def test_useless_sources_cost_at_most_five_percent(kind: str) -> None:
         assert np.mean(ours) <= 1.05 * np.mean(alone), shots
 
 
+@pytest.mark.slow
 def test_several_sources_keep_their_own_level(task: TransferTask) -> None:
     tables = [table("a", seed=1), table("b", seed=3, slowness=500.0), table("n", prefix="x")]
     several = TransferTask.of(tables, task.target, settings=QUICK)
@@ -113,7 +129,7 @@ def test_the_model_is_the_same_after_storing(name: str, request: pytest.FixtureR
     product = fit_product(task, MANY)
     assert product.model is not None
     product.model.save(tmp_path / "model.npz")
-    again = TargetModel.load(tmp_path / "model.npz")
+    again = TransferAverage.load(tmp_path / "model.npz")
     counters = task.target.counters
     assert again.predict(counters) == pytest.approx(product.model.predict(counters), abs=1e-6)
     assert again.predict(counters) == pytest.approx(product.predict_rows(np.arange(240)), abs=1e-6)
@@ -135,17 +151,9 @@ def test_names_are_not_needed_with_enough_shots(alien: TransferTask) -> None:
 
 
 def test_words_are_features() -> None:
-    """Nearly all that there is to know is in a word; a level that the model has never seen is no error."""
-
-    def frame(seed: int, level: float) -> pd.DataFrame:
-        generator = np.random.default_rng(seed)
-        nesting = generator.choice(["DGZ", "DZG", "GDZ", "ZGD"], 200)
-        size = generator.integers(1, 9, 200)
-        effect = pd.Series(nesting).map({"DGZ": 0.0, "DZG": 1.5, "GDZ": 0.4, "ZGD": -0.8}).to_numpy()
-        return pd.DataFrame({"nesting": nesting, "size": size, "seconds": np.exp(level + effect + 0.1 * size)})
-
-    target = transfer_table("t", frame(2, 3.0), "seconds")
-    task = TransferTask.of([transfer_table("s", frame(1, 0.0), "seconds")], target)
+    """A level that the model has never seen is no error."""
+    target = transfer_table("t", nested(2, 3.0), "seconds")
+    task = TransferTask.of([transfer_table("s", nested(1, 0.0), "seconds")], target)
     assert "nesting=DZG" in task.same[0]
     product = fit_product(task, np.arange(8))
     rest = np.arange(8, 200)
@@ -157,6 +165,7 @@ def test_words_are_features() -> None:
     assert np.isfinite(found).all()
 
 
+@pytest.mark.slow
 def test_supervised_is_the_best_of_its_kinds(task: TransferTask) -> None:
     rows = np.arange(160)
     true = task.target.target[160:]
@@ -179,6 +188,40 @@ def test_too_few_shots_are_refused(task: TransferTask) -> None:
         TransferTask.of([], task.target)
 
 
+def test_shots_of_one_value_are_refused_and_alike_ones_are_known_to_say_little(task: TransferTask) -> None:
+    flat = replace(task.target, target=np.where(np.isin(np.arange(240), SHOTS), 1.0, task.target.target))
+    with pytest.raises(BadInputError, match=r"^t: all 12 shots have the same value: .* give more of them$"):
+        fit_product(replace(task, target=flat), SHOTS)
+    counters = task.target.counters.copy()
+    counters[SHOTS] = counters[0]
+    alike = replace(task.target, counters=counters)
+    product = fit_product(replace(task, target=alike), SHOTS)
+    assert product.interval.coverage(product.predict_rows(REST), alike.target[REST]) > 0.85
+
+
+def test_words_are_in_the_alignment_table() -> None:
+    tables = [transfer_table(name, nested(seed, level), "seconds") for name, seed, level in (("s", 1, 0), ("t", 2, 3))]
+    (found,) = alignment_tables(TransferTask.of(tables[:1], tables[1], settings=QUICK), np.arange(40))
+    by_name = {row.source_counter: row.target_counter for row in found.rows}
+    assert by_name["nesting=DZG"] == "nesting=DZG"
+
+
+def test_fifty_shots_of_two_hundred_counters_are_enough() -> None:
+    generator = np.random.default_rng(0)
+
+    def wide(name: str, level: float) -> TransferTable:
+        hidden = generator.normal(size=(120, 5))
+        counters = np.exp(hidden @ np.random.default_rng(1).normal(size=(5, 200)) + 10)
+        frame = pd.DataFrame(counters, columns=[f"c{i}" for i in range(200)])
+        return transfer_table(name, frame.assign(seconds=np.exp(level + hidden[:, 0] + 0.5 * hidden[:, 1])), "seconds")
+
+    task = TransferTask.of([wide("s", 0.0)], wide("t", 2.0))
+    assert task.groups
+    product = fit_product(task, np.arange(50))
+    rest = np.arange(50, 120)
+    assert squared_error(product.predict_rows(rest), task.target.target[rest]) < 0.1
+
+
 def test_the_alignment_can_be_read(task: TransferTask) -> None:
     (found,) = alignment_tables(task, SHOTS)
     assert found.weights.shape == (12, 12)
@@ -188,29 +231,11 @@ def test_the_alignment_can_be_read(task: TransferTask) -> None:
     assert found.rows[0].importance >= found.rows[-1].importance
 
 
-def test_a_proposal_is_a_catalogue_file(tmp_path: Path) -> None:
-    names = {"c0": "PAPI_TOT_INS", "c3": "PAPI_LD_INS"}
-    source, target = table("s", seed=1), table("t", seed=2, prefix="x")
-    renamed = TransferTable(
-        source.name,
-        tuple(names.get(name, name) for name in source.counter_names),
-        source.counters,
-        source.target,
-        source.rows,
-    )
-    task = TransferTask.of([renamed], target, settings=QUICK)
-    text = catalogue_proposal(alignment_tables(task, np.arange(60)), load_catalogue(), "t")
-    proposed = yaml.safe_load(text)
-    assert {formula["quantity"] for formula in proposed["formulas"]} <= {"instructions", "loads"}
-    (tmp_path / "site.yaml").write_text(text)
-    catalogue = load_catalogue([tmp_path / "site.yaml"])
-    assert len(catalogue.formulas) == len(load_catalogue().formulas) + len(proposed["formulas"])
-
-
+@pytest.mark.slow
 def test_gpus_gain_from_another_family(shared_data: Path) -> None:
     drop = ("(?i)cycle|throughput|utilization|ipc|activity", "^(Unnamed: 0|AppId|Device|Context|Stream|Kernel)$")
     files = {gpu: shared_data / "nvprof_gpus" / f"{gpu}.csv" for gpu in ("TitanBlack", "GTX-680")}
     frames = {gpu: pd.read_csv(file, low_memory=False) for gpu, file in files.items()}
     tables = [transfer_table(gpu, frame, "Duration", drop=drop) for gpu, frame in frames.items()]
-    found = evaluate_transfer(TransferTask.of(tables[:1], tables[1]), 10, 4, is_full=False)
+    found = evaluate_transfer(TransferTask.of(tables[:1], tables[1]), 10, 4, methods=ZERO_SHOT)
     assert found.ratio() < 0.6

@@ -65,6 +65,7 @@ def test_what_cannot_be_is_none_and_missing() -> None:
     assert frame["sources"].tolist() == ["a"]
 
 
+@pytest.mark.slow
 def test_a_slower_machine_is_off_by_its_level_until_shots_are_seen() -> None:
     slower = table("new", rows=120, seed=2, slowness=20.0)
     (row,) = modelx_rows([table("old", seed=1)], slower, [12], 1, settings=QUICK)
@@ -77,12 +78,14 @@ def test_a_slower_machine_is_off_by_its_level_until_shots_are_seen() -> None:
     assert row.winner != "zero_shot"
 
 
+@pytest.mark.slow
 def test_without_a_shared_feature_there_is_no_zero_shot() -> None:
     (row,) = modelx_rows([table("old", seed=1)], table("new", rows=60, seed=2, prefix="d"), [8], 1, settings=QUICK)
     assert (row.features, row.zero_shot) == ("not shared", None)
     assert row.linear_probe is not None
 
 
+@pytest.mark.slow
 def test_features_may_be_shared_in_part() -> None:
     frame = machine("new", rows=60, seed=2).rename(columns={"c3": "other"})
     (row,) = modelx_rows([table("old", seed=1)], transfer_table("new", frame, "seconds"), [8], 1, settings=QUICK)

@@ -41,6 +41,7 @@ def test_the_place_of_a_new_machine_is_as_sure_as_its_neighbours_are_far() -> No
     assert first == pytest.approx(1 - near, abs=0.5)
 
 
+@pytest.mark.slow
 def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
     rows = grow(samples, 1, SMALL, trees=20)
     assert set(rows["machine"]) == set(samples.machines)
@@ -49,6 +50,7 @@ def test_a_machine_joins_with_a_few_runs(samples: VectorSamples) -> None:
     assert medians.loc["head", 20] < medians.loc["constant", 20]
 
 
+@pytest.mark.slow
 def test_a_machine_joins_a_trained_model(samples: VectorSamples, tmp_path: Path) -> None:
     new = samples.machines.index("c")
     others = replace(_without_column(samples, new), paired=samples.paired.hide_machine(new))

@@ -29,6 +29,7 @@ def evaluate(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_document_has_both_protocols_and_all_scores(files: list[str], tmp_path: Path) -> None:
     figures = tmp_path / "figures"
     chosen = ["--methods", "xgboost,majority", "--relative-to", "c", "--json", "--figures", str(figures)]

@@ -77,6 +77,7 @@ def test_what_is_missing_does_not_enter_the_likelihood() -> None:
     assert float(soft_clip(torch.tensor(2.0), -6.0)) == pytest.approx(2.0, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_net_learns_the_law_and_survives_storing(samples: VectorSamples, tmp_path: Path) -> None:
     fold = next(by_sample(samples, 0))
     train, test = samples.at(fold.train), samples.at(fold.test)
@@ -154,6 +155,7 @@ def test_the_clearness_of_an_order_is_its_smallest_step() -> None:
     assert clearness(ranked, np.array([[True, True, False]]), spread) == pytest.approx([6.0])
 
 
+@pytest.mark.slow
 def test_all_methods_are_scored_on_the_same_rows(samples: VectorSamples) -> None:
     found = evaluate_vectors(samples, "max", 1, SETTINGS, ("random_forest", "majority", "best"), ("sample",))
     assert set(found.scores) == {"sample"}
@@ -170,6 +172,7 @@ def test_all_methods_are_scored_on_the_same_rows(samples: VectorSamples) -> None
         evaluate_vectors(samples, "max", 1, SETTINGS, ("guess",))
 
 
+@pytest.mark.slow
 def test_the_model_answers_with_intervals_and_a_ranking(samples: VectorSamples, tmp_path: Path) -> None:
     trained = train_vector(samples, "max", 0, SETTINGS)
     trained.model.save(tmp_path / "model")

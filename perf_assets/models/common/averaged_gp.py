@@ -52,6 +52,14 @@ class AverageSettings(BaseModel, frozen=True):
 
     target_only_prior: float = Field(default=0.5, gt=0, lt=1)
     """Probability that the sources are of no use."""
+    aligned_prior: float = Field(default=0.01, gt=0, lt=1)
+    """Probability that sources are of use through a map of features that was drawn from the shots themselves: of a
+    hundred such maps one may look right by chance."""
+
+    @property
+    def of_aligned(self) -> "AverageSettings":
+        """What is believed where sources have their say through such a map alone."""
+        return self.model_copy(update={"target_only_prior": 1 - self.aligned_prior})
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +70,11 @@ class Inputs:
     """Rows x features each, standardised; the first is the target's own, the others come from sources."""
     functions: Floats
     """Rows x source functions: the target that each of them expects, at any level; there may be none."""
+
+    @classmethod
+    def alone(cls, rows: Floats) -> "Inputs":
+        """Inputs of rows x standardised features, without any source."""
+        return cls((rows,), np.empty((len(rows), 0)))
 
     def at(self, rows: Indices) -> "Inputs":
         """The inputs of some of the rows."""

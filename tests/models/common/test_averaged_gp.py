@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perf_assets.features.samples import Floats
-from perf_assets.models.transfer.averaged_gp import (
+from perf_assets.models.common.averaged_gp import (
     SOURCE_FUNCTIONS,
     SOURCE_METRIC,
     TARGET_ONLY,
@@ -17,10 +17,6 @@ GENERATOR = np.random.default_rng(0)
 ROWS = GENERATOR.normal(size=(400, 3))
 TRUTH = ROWS @ [1.0, -0.5, 0.0] + 0.4 * np.sin(2 * ROWS[:, 0])
 TARGET = TRUTH + 0.05 * GENERATOR.normal(size=400)
-
-
-def alone(rows: Floats) -> Inputs:
-    return Inputs((rows,), np.empty((len(rows), 0)))
 
 
 def with_source(rows: Floats, function: Floats) -> Inputs:
@@ -45,19 +41,19 @@ def test_leave_one_out_residuals_are_as_large_as_errors_on_new_rows() -> None:
     held_out, new = [], []
     for seed in range(20):
         few, others = np.split(np.random.default_rng(seed).permutation(400), [15])
-        model = AveragedGp.fit(alone(ROWS[few]), TARGET[few])
+        model = AveragedGp.fit(Inputs.alone(ROWS[few]), TARGET[few])
         held_out.append(np.median((model.held_out - TARGET[few]) ** 2))
-        new.append(np.median((model.predict(alone(ROWS[others])) - TARGET[others]) ** 2))
+        new.append(np.median((model.predict(Inputs.alone(ROWS[others])) - TARGET[others]) ** 2))
     assert 0.7 < np.mean(held_out) / np.mean(new) < 1.5
 
 
 def test_a_source_that_helps_is_used() -> None:
     source = 5.0 + TRUTH
     model = AveragedGp.fit(with_source(ROWS[:8], source[:8]), TARGET[:8])
-    only = AveragedGp.fit(alone(ROWS[:8]), TARGET[:8])
+    only = AveragedGp.fit(Inputs.alone(ROWS[:8]), TARGET[:8])
     test = slice(8, None)
     found = error(model.predict(with_source(ROWS[test], source[test])), test)
-    assert found < 0.1 * error(only.predict(alone(ROWS[test])), test)
+    assert found < 0.1 * error(only.predict(Inputs.alone(ROWS[test])), test)
     assert model.shares[SOURCE_FUNCTIONS] > 0.9
     assert sum(model.shares.values()) == pytest.approx(1)
 
@@ -73,8 +69,8 @@ def test_the_prior_of_the_target_alone_is_a_setting() -> None:
 
 
 def test_many_rows_are_fitted_by_the_likely_members() -> None:
-    model = AveragedGp.fit(alone(ROWS[:320]), TARGET[:320])
-    assert error(model.predict(alone(ROWS[320:])), slice(320, None)) < 0.01
+    model = AveragedGp.fit(Inputs.alone(ROWS[:320]), TARGET[:320])
+    assert error(model.predict(Inputs.alone(ROWS[320:])), slice(320, None)) < 0.01
     assert model.held_out.shape == (320,)
     assert set(model.shares) == {TARGET_ONLY}
 
@@ -98,6 +94,15 @@ def test_the_same_after_storing() -> None:
     ids=["rows alike", "no features", "targets alike", "two rows"],
 )
 def test_rows_that_say_little_give_about_their_mean(rows: Floats, target: Floats) -> None:
-    found = AveragedGp.fit(alone(rows), target).predict(alone(rows))
+    found = AveragedGp.fit(Inputs.alone(rows), target).predict(Inputs.alone(rows))
     assert np.isfinite(found).all()
     assert found.mean() == pytest.approx(target.mean(), abs=1e-6)
+
+
+def test_a_curve_is_learned_and_left_out_rows_are_near_it() -> None:
+    rows = np.linspace(-2, 2, 30)[:, None]
+    target = np.sin(2 * rows[:, 0])
+    process = AveragedGp.fit(Inputs.alone(rows), target)
+    between = rows[:-1] + 0.05
+    assert np.abs(process.predict(Inputs.alone(between)) - np.sin(2 * between[:, 0])).max() < 0.05
+    assert np.abs(process.held_out - target).max() < 0.3
