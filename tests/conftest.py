@@ -71,8 +71,11 @@ def _turn(item: pytest.Item) -> int:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    """An empty lake."""
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """An empty lake, with no registry: MLflow leaves the address of the last store it opened in the environment."""
+    if "MLFLOW_TRACKING_URI" in os.environ:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path / "lake"))
     return Lake(tmp_path / "lake")
 
 
