@@ -199,3 +199,67 @@ def fewest_nodes(runs: list[tuple[str, int, float]], asked: int, tolerance: floa
     ]
     best = min(fast)
     return asked if best[0] == nodes else best[2]
+
+
+@dataclass
+class DispatchReference(Reference):
+    """Clusters with a queue each, in which jobs stay; rules: turnaround, wait, relative."""
+
+    rule: str = "turnaround"
+    expected: dict[Option, int] = field(default_factory=dict)
+    """Seconds that the dispatcher expects of an option."""
+
+    def simulate(self) -> None:
+        second = 0
+        self.home: dict[int, Option] = {}
+        while any(job.start is None or job.end > second for job in self.jobs):
+            self._believe_more(second)
+            for cluster in range(len(self.machines)):
+                self._list(second, self._queue(cluster))
+            for job in self.jobs:
+                if job.submit == second:
+                    option = self._dispatch(job, second)
+                    self.home[job.number] = option
+                    job.options = [option]
+                    self._list(second, self._queue(option.machine))
+            second += 1
+
+    def _queue(self, cluster: int) -> list[Job]:
+        return [
+            job
+            for job in self.jobs
+            if job.start is None and job.number in self.home and self.home[job.number].machine == cluster
+        ]
+
+    def _dispatch(self, job: Job, now: int) -> Option:
+        if self.rule == "relative":
+            free = [option for option in job.options if self._free(option.machine, now, now) >= option.nodes]
+            return min(free or job.options, key=lambda option: self.expected[option])
+        starts = [self._would_start(option, now) for option in job.options]
+        if self.rule == "turnaround":
+            starts = [start + self.expected[option] for start, option in zip(starts, job.options, strict=True)]
+        return job.options[starts.index(min(starts))]
+
+    def _would_start(self, option: Option, now: int) -> int:
+        waiting = self._queue(option.machine)
+        if self._free(option.machine, now, now) >= option.nodes:
+            if not waiting:
+                return now
+            head = waiting[0].options[0]
+            if self._may_pass(option, head, self._first_free(head, now), now):
+                return now
+        busy = []
+        for other in self._running(now):
+            assert other.start is not None
+            assert other.taken is not None
+            if other.taken.machine == option.machine:
+                seconds = self.expected[other.taken]
+                while other.start + seconds <= now:
+                    seconds *= 2
+                busy.append((other.start + min(seconds, other.taken.limit), other.taken.nodes))
+        second = now
+        for each in [*(other.options[0] for other in waiting), option]:
+            while self.machines[option.machine] - sum(n for end, n in busy if end > second) < each.nodes:
+                second += 1
+            busy.append((second + self.expected[each], each.nodes))
+        return second

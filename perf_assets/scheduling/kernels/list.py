@@ -35,7 +35,9 @@ class Order(NamedTuple):
     """Whether these are tried in the order of estimates."""
 
 
-class _ListState(NamedTuple):
+class ListState(NamedTuple):
+    """Jobs that run, and those that wait."""
+
     running: Running
     ends: Heap
     queue: Queue
@@ -50,7 +52,7 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
     """Schedule all jobs; fills the outcome."""
     count = len(jobs.submit)
     behind = new_queue(count if order.shortest_backfills_first else 0)
-    state = _ListState(
+    state = ListState(
         new_running(machine_nodes), new_heap(machine_nodes.sum()), new_queue(count), behind, _narrowest(jobs)
     )
     arrived = int(np.int64(0))  # For a literal 0, all that takes it would be compiled once more.
@@ -65,9 +67,15 @@ def run_list(jobs: Jobs, machine_nodes: Integers, order: Order, learner: Learner
             if order.shortest_backfills_first:
                 enqueue(state.behind, arrived, shortness)
             arrived += 1
-        if _start_jobs(jobs, state, order, outcome, now):
+        if start_jobs(jobs, state, order, outcome, now):
             drop_started(state.queue, outcome.start)
             drop_started(state.behind, outcome.start)
+
+
+@compiled
+def list_state(running: Running, ends: Heap, queue: Queue, nodes: Integers) -> ListState:
+    """State of a queue whose jobs have one option each, with these nodes."""
+    return ListState(running, ends, queue, new_queue(0), nodes)
 
 
 @compiled
@@ -79,7 +87,7 @@ def _narrowest(jobs: Jobs) -> Integers:
 
 
 @compiled
-def _next_time(jobs: Jobs, arrived: int, state: _ListState) -> float:
+def _next_time(jobs: Jobs, arrived: int, state: ListState) -> float:
     now = next_expected(state.running)
     if state.ends.size[0] > 0:
         now = min(now, state.ends.time[0])
@@ -89,7 +97,7 @@ def _next_time(jobs: Jobs, arrived: int, state: _ListState) -> float:
 
 
 @compiled
-def _end_jobs(jobs: Jobs, state: _ListState, learner: Learner, outcome: Outcome, now: float) -> None:
+def _end_jobs(jobs: Jobs, state: ListState, learner: Learner, outcome: Outcome, now: float) -> None:
     while state.ends.size[0] > 0 and state.ends.time[0] <= now:
         job = pop(state.ends)
         remove(state.running, jobs.machine[outcome.option[job]], job)
@@ -97,13 +105,13 @@ def _end_jobs(jobs: Jobs, state: _ListState, learner: Learner, outcome: Outcome,
 
 
 @compiled
-def _start_jobs(jobs: Jobs, state: _ListState, order: Order, outcome: Outcome, now: float) -> bool:
+def start_jobs(jobs: Jobs, state: ListState, order: Order, outcome: Outcome, now: float) -> bool:
     """Start what may start now; whether anything did."""
     queue = state.queue
     place = 0
     while place < queue.size[0]:
         head = queue.job[place]
-        option, shadow, available = _best_option(jobs, state.running, head, now)
+        option, shadow, available = best_option(jobs, state.running, head, now)
         if shadow > now:
             break
         _start(jobs, state, outcome, head, option, now)
@@ -119,7 +127,7 @@ def _start_jobs(jobs: Jobs, state: _ListState, order: Order, outcome: Outcome, n
 
 
 @compiled
-def _best_option(jobs: Jobs, running: Running, job: int, now: float) -> tuple[int, float, int]:
+def best_option(jobs: Jobs, running: Running, job: int, now: float) -> tuple[int, float, int]:
     """The option that is expected to end first: which, when it starts, and how many nodes are free then."""
     best, best_start, best_free, best_end = -1, np.inf, 0, np.inf
     for option in range(jobs.first[job], jobs.first[job + 1]):
@@ -132,7 +140,7 @@ def _best_option(jobs: Jobs, running: Running, job: int, now: float) -> tuple[in
 @compiled
 def _backfill(
     jobs: Jobs,
-    state: _ListState,
+    state: ListState,
     tried: Queue,
     outcome: Outcome,
     now: float,
@@ -198,7 +206,7 @@ def _may_pass(jobs: Jobs, running: Running, option: int, now: float, machine: in
 
 
 @compiled
-def _start(jobs: Jobs, state: _ListState, outcome: Outcome, job: int, option: int, now: float) -> None:
+def _start(jobs: Jobs, state: ListState, outcome: Outcome, job: int, option: int, now: float) -> None:
     outcome.start[job] = now
     outcome.option[job] = option
     outcome.end[job] = now + min(jobs.run[option], jobs.limit[option])

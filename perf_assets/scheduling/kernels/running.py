@@ -34,6 +34,15 @@ def new_running(machine_nodes: Integers) -> Running:
 
 
 @compiled
+def one_machine(running: Running, machine: int) -> Running:
+    """One machine of several, as if there were no other; changes of it are changes of all."""
+    chosen = slice(machine, machine + 1)
+    return Running(
+        running.expected[chosen], running.job[chosen], running.nodes[chosen], running.size[chosen], running.free[chosen]
+    )
+
+
+@compiled
 def add(running: Running, machine: int, expected: float, job: int, nodes: int) -> None:
     """A job takes nodes; after those that are expected to end at the same time."""
     ends, jobs, sizes = running.expected[machine], running.job[machine], running.nodes[machine]
