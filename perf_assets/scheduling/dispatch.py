@@ -15,7 +15,7 @@ import pandas as pd
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.scheduling.kernels import dispatch
-from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
+from perf_assets.scheduling.kernels.compiled import Floats, Integers
 from perf_assets.scheduling.kernels.jobs import LEAST_SECONDS, Jobs, empty_outcome
 from perf_assets.scheduling.metrics import Metrics, measure
 from perf_assets.scheduling.simulate import Machine, Schedule
@@ -34,7 +34,7 @@ class Rule(IntEnum):
     WAIT = dispatch.WAIT
     """Smallest estimated wait."""
     RELATIVE = dispatch.RELATIVE
-    """Smallest predicted time among the clusters with enough free nodes, else among all (Algorithm 2 of Nichols et al.)."""
+    """Smallest predicted time among the clusters with enough free nodes, else of all: Algorithm 2 of Nichols et al."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +86,6 @@ class SpeedTable:
 
     def __len__(self) -> int:
         return len(self.speed)
-
-    def is_gpu(self) -> Mask:
-        """Which ways use GPUs."""
-        return np.array([way.endswith("-gpu") for way in self.ways])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,3 +208,34 @@ def compare(jobs: DispatchedJobs, predicted: Mapping[str, Floats], seed: int) ->
         for rule in (Rule.TURNAROUND, Rule.RELATIVE):
             found[name, rule] = measure(jobs.schedule(rule, expected))
     return found
+
+
+def sweep(
+    experiment: DispatchExperiment,
+    predicted: Sequence[Mapping[str, Floats]],
+    loads: Sequence[float],
+    repetitions: int,
+    seed: int = 0,
+) -> list[dict[str, object]]:
+    """Rows by load, repetition, prediction and rule; `predicted` has one draw of shots per repetition, or none."""
+    rows: list[dict[str, object]] = []
+    for load in loads:
+        for repetition in range(repetitions):
+            jobs = experiment.draw(load, seed + repetition)
+            found = compare(jobs, predicted[repetition] if predicted else {}, seed + repetition)
+            kept = shares_kept(
+                {name: m.turnaround.mean for (name, rule), m in found.items() if rule is not Rule.RELATIVE}
+            )
+            for (name, rule), metrics in found.items():
+                is_asked = rule is not Rule.RELATIVE and name != RANDOM
+                rows.append(
+                    {
+                        "load": load,
+                        "repetition": repetition,
+                        "prediction": name,
+                        "rule": name if name in (RANDOM, WAIT_ONLY) else rule.name.lower(),
+                        "gain_kept_ratio": kept.get(name) if is_asked else None,
+                        **metrics.as_document(),
+                    }
+                )
+    return rows

@@ -143,6 +143,13 @@ def test_jobs_of_a_table_run_on_fewer_nodes(trace: Path, moldable_jobs: Path) ->
         (["--jobs", "{trace}", "--nodes", "8"], "no column"),
         (["--jobs", "{table}", "--nodes", "8", "--shots", "x"], "--shots 'x'"),
         (["--shots", "5%"], "goes with --jobs"),
+        (["--gpu-only", "wave"], "with --speeds"),
+        (["--speeds", "{table}"], "needs --machines"),
+        (["--speeds", "{table}", "--machines", "c=8", "--moldable"], "goes with --machines"),
+        (["--speeds", "{table}", "--machines", "c=8"], "no column c"),
+        (["--speeds", "{table}", "--machines", "nodes=8", "--shots", "5%"], "--shots goes with --known"),
+        (["--speeds", "{table}", "--machines", "nodes=8", "--shots", "5%", "--known", "d"], "--known d"),
+        (["--jobs", "{table}", "--nodes", "8", "--speeds", "{table}"], "goes with"),
         (["--window", "nowhere"], "window"),
         (["--zone", "Mars"], "no time zone"),
     ],
@@ -153,6 +160,40 @@ def test_bad_options_of_jobs_and_logs_are_said(
     done = run(trace, *(one.format(table=moldable_jobs, trace=trace) for one in arguments))
     assert isinstance(done.exception, BadInputError), done.output
     assert message in str(done.exception)
+
+
+@pytest.fixture
+def speeds(tmp_path: Path) -> Path:
+    """Workloads of two applications, of which one is quick on the first cluster and the other one on the second."""
+    rows = [
+        f"{app},{size},{1 + size / 50},{1 + size / 40},{one * (1 + size / 50)},{other * (1 + size / 50)}"
+        for app, one, other in (("wave", 2.0, 0.5), ("heat", 0.5, 3.0))
+        for size in range(20)
+    ]
+    table = tmp_path / "speeds.csv"
+    table.write_text("\n".join(["app,size,old,older,new,gpus-gpu", *rows]) + "\n")
+    return table
+
+
+def test_jobs_go_to_the_cluster_that_is_predicted_to_end_them_first(trace: Path, speeds: Path) -> None:
+    wanted = ["--speeds", speeds, "--machines", "new=8,gpus=8", "--load", "0.9"]
+    done = run(trace, *wanted, "--known", "old", "--known", "older", "--shots", "10", "--repetitions", "2", "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["clusters"] == {"new": 8, "gpus": 8}
+    assert len(document["rows"]) == 2 * (2 + 2 * 4)
+    rows = {(row["prediction"], row["rule"]): row for row in document["policies"]}
+    names = {"ideal", "ours, 10", "application average, 10", "way average, 10"}
+    assert {name for name, _ in rows} == names | {"random", "wait only"}
+    assert rows["ideal", "turnaround"]["turnaround_mean_s"] < rows["wait only", "wait only"]["turnaround_mean_s"]
+    assert rows["ideal", "turnaround"]["gain_kept_ratio"] == 1
+    # Which application it is decides here: who knows that keeps most of the gain, and the average of all does not.
+    assert rows["ours, 10", "turnaround"]["gain_kept_ratio"] > 0.8
+    assert rows["way average, 10", "turnaround"]["gain_kept_ratio"] < 0.8
+    assert rows["random", "random"]["gain_kept_ratio"] is None
+    people = run(trace, *wanted, "--gpu-only", "heat")
+    assert people.exit_code == 0, people.output
+    assert "of the ideal's" in people.stdout
 
 
 def test_a_log_without_limits_cannot_give_any(tmp_path: Path, moldable_jobs: Path) -> None:

@@ -35,8 +35,8 @@ def cases(draw: st.DrawFn) -> tuple[list[int], list[Job], dict[Option, int]]:
     """Clusters, jobs whose limits suffice, and what the dispatcher expects of each option."""
     clusters = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
     gaps = draw(st.lists(st.integers(0, 5), min_size=1, max_size=12))
-    jobs, expected, submit, number = [], {}, 0, 0
-    for gap in gaps:
+    jobs, expected, submit = [], {}, 0
+    for number, gap in enumerate(gaps):
         submit += gap
         options = []
         for _ in range(draw(st.integers(1, 3))):
@@ -45,7 +45,6 @@ def cases(draw: st.DrawFn) -> tuple[list[int], list[Job], dict[Option, int]]:
             options.append(Option(machine, draw(st.integers(1, clusters[machine])), run, limit, limit))
             expected.setdefault(options[-1], draw(st.one_of(st.just(run), st.integers(1, 15))))
         jobs.append(Job(number, submit, options))
-        number += 1
     return clusters, jobs, expected
 
 

@@ -65,7 +65,16 @@ class _Fleet:
     metavar="TABLE",
     help="Jobs are measured runs of this CSV (app, nodes, runtime_seconds); the trace says when they come.",
 )
-@click.option("--shots", multiple=True, metavar="N|P%", help="With --jobs: predict by so many rows of an application.")
+@click.option(
+    "--speeds",
+    "speeds_table",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="TABLE",
+    help="Jobs are workloads of this CSV of relative speeds; each is sent to one of --machines when it comes.",
+)
+@click.option("--known", multiple=True, metavar="M", help="With --speeds: columns that predictions start from.")
+@click.option("--gpu-only", multiple=True, metavar="APP", help="With --speeds: an application that runs on GPUs only.")
+@click.option("--shots", multiple=True, metavar="N|P%", help="With --jobs, --speeds: rows that are learned from.")
 @click.option("--zone", metavar="NAME", help="Time zone of local times, such as America/Denver; clocks change by it.")
 @click.option("--window", metavar="FROM..TO", help="Part of the trace: dates (the last included) or numbers of jobs.")
 @click.option("--draw", type=click.IntRange(0), metavar="SEED", help="Keep submissions, draw jobs from the window.")
@@ -84,6 +93,9 @@ def command(
     moldable: bool,
     machines: str | None,
     jobs_table: Path | None,
+    speeds_table: Path | None,
+    known: tuple[str, ...],
+    gpu_only: tuple[str, ...],
     shots: tuple[str, ...],
     zone: str | None,
     window: str | None,
@@ -106,8 +118,11 @@ def command(
     With --jobs, ModelX's experiment is done: rows of TABLE are submitted when jobs of the trace were, and run as they
     are (stock), on the nodes that the table chose (NAME_nodes, NAME_seconds), or on the fewest nodes that are predicted
     to be fast enough (NAME_predicted_seconds, and --shots); loads are 0.5 to 1.2, or --load.
+
+    With --speeds and --machines, jobs are workloads of TABLE (a row per workload, a column per cluster, or
+    CLUSTER-cpu and CLUSTER-gpu), and go to a cluster by predicted turnaround, by relative time, by wait, or at random.
+    Predictions are perfect ones, and with --known and --shots few-shot ones, and averages.
     """
-    from perf_assets.scheduling.simulate import compile_all
     from perf_assets.scheduling.traces.read import read_trace
 
     if machines and nodes:
@@ -115,17 +130,39 @@ def command(
     found = read_trace(trace, zone)
     if window is not None:
         found = found.window(window)
+    is_other = bool(moldable or policies or estimates or events or draw is not None)
     if jobs_table is not None:
-        is_other = bool(moldable or machines or policies or estimates or events or draw is not None)
+        is_other = is_other or bool(machines or speeds_table or known or gpu_only)
         _simulate_table(found, jobs_table, nodes, shots, load, repetitions, seed, is_other, as_json)
-        return
-    if shots:
-        raise BadInputError("--shots goes with --jobs")
-    fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
-    size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
-    found = found.that_fits(size)
+    elif speeds_table is not None:
+        clusters = None if is_other or machines is None else machines
+        _simulate_speeds(found, speeds_table, clusters, known, gpu_only, shots, load, repetitions, seed, as_json)
+    elif shots or known or gpu_only:
+        raise BadInputError("--shots goes with --jobs or --speeds, --known and --gpu-only with --speeds")
+    else:
+        fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
+        size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
+        plans = _plans(found, policies, estimates, KillAt(kill_at), kill_target)
+        _simulate_log(found, fleet, size, plans, draw, load, repetitions, events, as_json)
+
+
+def _simulate_log(
+    found: "Trace",
+    fleet: _Fleet | None,
+    size: int,
+    plans: list[tuple[Policy, Planning]],
+    draw: int | None,
+    load: float | None,
+    repetitions: int,
+    events: Path | None,
+    as_json: bool,
+) -> None:
+    """Jobs as in the trace, or scaling like problems of the fleet."""
+    from perf_assets.scheduling.simulate import compile_all
+
+    name, found = found.name, found.that_fits(size)
     if not len(found):
-        raise BadInputError(f"no job of {trace} fits into {size} nodes")
+        raise BadInputError(f"no job of {name} fits into {size} nodes")
     _say_notes(found)
     drawn_from = None
     if draw is not None:
@@ -133,7 +170,6 @@ def command(
     if load is not None:
         found = found.at_load(load, size)
     say(f"{len(found):,} jobs on {size:,} nodes, load {found.load(size):.2f}")
-    plans = _plans(found, policies, estimates, KillAt(kill_at), kill_target)
     compile_seconds = compile_all()
     named = _named(found, plans, fleet)
     started = perf_counter()
@@ -188,6 +224,38 @@ def _simulate_table(
         print_table(
             f"{table.name} on {nodes} nodes, {document['jobs']:,} jobs; {document['origin']}", *table_rows(document)
         )
+
+
+def _simulate_speeds(
+    trace: "Trace",
+    table: Path,
+    machines: str | None,
+    known: tuple[str, ...],
+    gpu_only: tuple[str, ...],
+    shots: tuple[str, ...],
+    load: float | None,
+    repetitions: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    from perf_assets.cli.support.dispatch import simulate_dispatch, table_rows
+    from perf_assets.scheduling.simulate import Machine
+
+    if machines is None:
+        raise BadInputError(
+            "--speeds goes with --machines, --known, --shots, --gpu-only, --window, --load, --repetitions and --seed; "
+            "it needs --machines, such as dane=514,tioga=30"
+        )
+    clusters = tuple(Machine(name, size) for name, size in _sizes(machines).items())
+    _say_notes(trace)
+    document = simulate_dispatch(
+        trace, table, clusters, known=known, shots=shots, gpu_only=gpu_only, load=load, repetitions=repetitions,
+        seed=seed,
+    )  # fmt: skip
+    if as_json:
+        print_json(document)
+    else:
+        print_table(f"{table.name}, {document['jobs']:,} jobs; {document['origin']}", *table_rows(document))
 
 
 def _drawn(window: "Trace", seed: int) -> "tuple[Trace, dict[str, dict[str, float]]]":
