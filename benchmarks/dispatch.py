@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=3, help="draws of jobs and of shots")
     parser.add_argument("--jobs", type=int, nargs="+", default=[25_000], help="numbers of jobs")
-    parser.add_argument("--quick", action="store_true", help="two clusters, one load, few jobs, one draw, one number of shots")
+    parser.add_argument("--quick", action="store_true", help="two clusters, one load, few jobs, one draw")
     given = parser.parse_args()
     shots, loads, clusters = SHOTS, LOADS, CLUSTERS
     if given.quick:
