@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import thicket
 
+    from perf_assets.serving.advice import AdvisedJob
     from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
     from perf_assets.serving.compare.environments import Upgrade
     from perf_assets.serving.predictor import Predictor
@@ -128,6 +129,32 @@ class OpenLake:
         from perf_assets.serving.listing import planned_runs
 
         return Rows(planned_runs(self._lake, machine, budget))
+
+    def advise(
+        self,
+        app: str,
+        args: str | None = None,
+        *,
+        nodes: int | None = None,
+        machines: Sequence[str] = (),
+        kill_rate: float = 0.05,
+        tolerance: float = 0.1,
+    ) -> "Rows[AdvisedJob]":
+        """Limit, width and machine for one job, the advised way first; see docs/predictions.md."""
+        from perf_assets.serving.advice import advise
+        from perf_assets.serving.answers import Rows
+
+        return Rows(
+            advise(
+                self._predictor,
+                app,
+                args,
+                nodes=nodes,
+                machines=machines,
+                kill_rate=kill_rate,
+                tolerance=tolerance,
+            )
+        )
 
     def compare(
         self,

@@ -38,6 +38,7 @@ _COMMANDS = {
     "promote": "Make a version of a registered model the champion.",
     "rollback": "Make the previous champion the champion again.",
     "unpin": "Let versions compete again after promote or rollback.",
+    "advise": "Say which limit, width and machine to ask for.",
     "plan": "Rank the runs to do next on a machine.",
     "amm": "Show or export the Abstract Machine Models.",
     "export": "Write runs for Thicket, or the inputs of downstream models.",

@@ -50,6 +50,9 @@ def write_files(folder: Path) -> None:
     (folder / "sacct.txt").write_text("\n".join([SACCT, *jobs]) + "\n")
     runs = (f"{app},{nodes},{60 + nodes % 3},{61 + nodes % 5}" for app in ("cg", "ft") for nodes in (1, 2, 4, 8))
     (folder / "jobs.csv").write_text("\n".join(["app,nodes,runtime_seconds,net_predicted_seconds", *runs]) + "\n")
+    speeds = (f"{app},{n},{1 + n / 20},{1 + n / 30},{fast + n / 20},{1 / fast + n / 20}"
+              for app, fast in (("cg", 2.0), ("ft", 0.5)) for n in range(20))  # fmt: skip
+    (folder / "speeds.csv").write_text("\n".join(["app,size,quartz,ruby,dane,tioga-gpu", *speeds]) + "\n")
     write(folder / "trace.swf", *(line(n, 60 * n, 100 + 7 * n % 900, 1 + n % 4, 1800, user=n % 3) for n in range(200)))
 
 

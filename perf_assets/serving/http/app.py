@@ -16,12 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnknownError
+from perf_assets.core.manifest import MAX_APP, MAX_ARGS
 from perf_assets.core.text import first_problem
+from perf_assets.serving.advice import KILL_RATE, TOLERANCE, AdvisedJob, advise
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
 from perf_assets.serving.http.guard import Guard
-from perf_assets.serving.http.page import OBSERVATION, QUESTION, TABLE_QUESTION, page_of
+from perf_assets.serving.http.page import JOB_QUESTION, OBSERVATION, QUESTION, TABLE_QUESTION, page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
@@ -76,6 +78,30 @@ class TableAnswers(BaseModel):
     model: str
     version: int
     answers: list[dict[str, Any]]
+
+
+class JobQuestion(BaseModel):
+    """A job that somebody is about to submit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, json_schema_extra={"examples": [JOB_QUESTION]})
+
+    app: str = Field(min_length=1, max_length=MAX_APP)
+    args: str | None = Field(default=None, max_length=MAX_ARGS)
+    """Needed where the application ran with several."""
+    nodes: int | None = Field(default=None, ge=1)
+    """Width that would be asked for; else the fastest one."""
+    machines: list[MachineId] = Field(default_factory=list)
+    """Machines to choose from; else all that have a model."""
+    kill_rate: float = Field(default=KILL_RATE, gt=0, lt=0.5)
+    """Share of jobs that may hit the limit."""
+    tolerance: float = Field(default=TOLERANCE, ge=0, allow_inf_nan=False)
+    """Slower is tolerable on fewer nodes."""
+
+
+class JobAdvice(BaseModel):
+    """Ways to run the job, the advised one first."""
+
+    jobs: list[AdvisedJob]
 
 
 class MachineList(BaseModel):
@@ -204,6 +230,14 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
         `NAME@ALIAS`: the columns of its signature go in, its own answers come out.
         """
         return await service.ask(model, question)
+
+    @app.post("/advise", summary="Wall-time limit, number of nodes and machine for one job")
+    async def advice(question: JobQuestion) -> JobAdvice:
+        """Limits that a promised share of jobs exceeds; fewest nodes that are tolerably fast; machine where that is
+        fastest, as far as run times are concerned.
+        """
+        asked = question.model_dump()
+        return JobAdvice(jobs=await service.in_thread(lambda: advise(service.predictor, **asked)))
 
     @app.post(
         "/observe",

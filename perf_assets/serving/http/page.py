@@ -12,6 +12,7 @@ QUESTION: dict[str, Any] = {
     "runs": [{"machine": "quartz", **_RUN, "wall_seconds": 4.86, "counters": _COUNTERS}],
 }
 TABLE_QUESTION: dict[str, Any] = {"rows": [{"flops": 3.1e9, "ranks": 8, "solver": "cg"}]}
+JOB_QUESTION: dict[str, Any] = {"app": "Kripke", "args": "--zones 32,32,32", "nodes": 4, "machines": ["dane", "tioga"]}
 OBSERVATION: dict[str, Any] = {
     "machine": "dane",
     **_RUN,

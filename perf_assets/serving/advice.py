@@ -1,0 +1,222 @@
+"""Advice for one job: wall-time limit with a promised rate of kills, width and machine.
+
+A limit is the quantile of the predicted time that jobs exceed as often as promised. Intervals of predictions hold 90%,
+so 5% of the jobs exceed their upper end; other rates take logarithms of errors as normal. Where the very job was
+measured on a machine, its time scatters as repeated runs do there.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+from perf_assets.core.catalogue import load_catalogue
+from perf_assets.core.errors import BadInputError, UnknownError, like, listed
+from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
+from perf_assets.serving.answers import Prediction
+from perf_assets.serving.measured import MEASURED
+from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.requests import Run
+from perf_assets.serving.runs import stored_runs
+from perf_assets.storage.lake import Lake
+from perf_assets.workflows.fleet import open_warehouse
+
+KILL_RATE, TOLERANCE = 0.05, 0.1
+_UPPER = NormalDist().inv_cdf(0.95)
+"""Upper end of a 90% interval, in standard deviations."""
+_ROUND_SECONDS = 60
+_LEAST_REPEATS = 5
+"""Repeated runs from which on the scatter of a machine is known."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class AdvisedJob:
+    """One way to run a job."""
+
+    machine: str
+    app: str
+    args: str
+    nodes: int | None
+    """None where no run of the lake says."""
+    ranks: int
+    threads: int
+    predicted_seconds: float
+    limit_seconds: float | None
+    """Wall-time limit, whole minutes; None where nothing says how runs scatter."""
+    node_hours: float | None
+    is_advised_width: bool
+    """Fewest nodes on this machine whose predicted time is tolerable."""
+    is_advised: bool
+    """The advised width on the machine where that is predicted to be fastest."""
+    model: str
+    """Registered model that answered, or `measured`."""
+    model_version: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    nodes: int | None
+    answer: Prediction
+
+
+def advise(
+    predictor: Predictor,
+    app: str,
+    args: str | None = None,
+    *,
+    nodes: int | None = None,
+    machines: Sequence[str] = (),
+    kill_rate: float = KILL_RATE,
+    tolerance: float = TOLERANCE,
+) -> list[AdvisedJob]:
+    """Ways to run an application, the advised one first.
+
+    `nodes` is the width that would be asked for, by default the fastest one on each machine: narrower ones are
+    tolerable whose predicted time is at most (1 + tolerance) times that. Without `machines`, all that have a model.
+    """
+    if not 0 < kill_rate < 0.5:
+        raise BadInputError(f"kill rate {kill_rate:g}: give a share above 0 and below 0.5")
+    if not 0 <= tolerance < math.inf:
+        raise BadInputError(f"tolerance {tolerance:g}: give 0 or more")
+    widths = _widths(predictor.lake, app, args)
+    runs = [run for machine in widths for run in stored_runs(predictor.lake, machine, app, args)]
+    known = {width for by_run in widths.values() for width in by_run.values()} - {None}
+    if nodes is not None and nodes not in known:
+        raise BadInputError(f"{app} ran on {listed([str(width) for width in sorted(known)])} nodes, not on {nodes}")
+    targets = list(dict.fromkeys(machines)) or sorted({*predictor.targets(), *widths})
+    jobs: list[AdvisedJob] = []
+    left_out = []
+    for machine in targets:
+        try:
+            candidates = _candidates(predictor, runs, widths, machine)
+        except UnknownError as error:
+            left_out.append(str(error))
+            continue
+        spread = _scatter(predictor.lake, machine)
+        jobs += _advised_here(candidates, nodes, kill_rate, tolerance, spread)
+    if not jobs:
+        raise UnknownError(left_out[0] if left_out else f"no machine has a model that answers for {app}")
+    best = min((job for job in jobs if job.is_advised_width), key=lambda job: job.predicted_seconds)
+    chosen = [replace(job, is_advised=job is best) for job in jobs]
+    return sorted(chosen, key=lambda job: (not job.is_advised, not job.is_advised_width, job.predicted_seconds))
+
+
+def _widths(lake: Lake, app: str, args: str | None) -> Mapping[str, Mapping[tuple[int, int], int | None]]:
+    """Nodes by ranks and threads, of every machine that ran the application with one set of arguments."""
+    catalogue = load_catalogue(lake.site_catalogues())
+    frame = open_warehouse(lake).frame(
+        f"SELECT machine, {', '.join(CONFIGURATION)}, nodes FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL"
+    )
+    apps = sorted(frame["app"].unique())
+    if app not in apps:
+        near = like(app, apps)
+        raise BadInputError(
+            f"no run of {app!r} is in the warehouse: {f'did you mean {near}?' if near else f'there are {listed(apps)}'}"
+        )
+    of_app = frame[frame["app"] == app]
+    if args is None:
+        every = sorted(of_app["args"].unique())
+        if len(every) > 1:
+            shown = listed([repr(one) for one in every[:_SHOWN]])
+            raise BadInputError(f"{app} ran with {len(every)} arguments: give --args, such as {shown}")
+    else:
+        of_app = of_app[of_app["args"] == catalogue.comparable_args(args)]
+        if of_app.empty:
+            raise BadInputError(f"no run of {app} in the warehouse has the arguments {args!r}")
+    found: dict[str, dict[tuple[int, int], int | None]] = {}
+    for row in of_app.sort_values(["machine", "ranks", "threads"]).itertuples():
+        width = None if row.nodes != row.nodes or row.nodes is None else int(row.nodes)
+        found.setdefault(str(row.machine), {})[int(row.ranks), int(row.threads)] = width
+    return found
+
+
+def _candidates(
+    predictor: Predictor,
+    runs: Sequence[Run],
+    widths: Mapping[str, Mapping[tuple[int, int], int | None]],
+    machine: str,
+) -> list[_Candidate]:
+    """One answer per width: measured there, else from the machine that most other configurations ran on."""
+    here = {(run.ranks, run.threads): run for run in runs if run.machine == machine}
+    found = {key: _Candidate(widths[machine][key], _measured(run)) for key, run in here.items()}
+    champion = predictor.models.target(machine)
+    preferred = champion.reference if champion is not None else None
+    sources = sorted(
+        {run.machine for run in runs} - {machine}, key=lambda name: (name != preferred, -len(widths[name]), name)
+    )
+    for source in sources:
+        asked = [run for run in runs if run.machine == source and (run.ranks, run.threads) not in found]
+        if asked:
+            for run, answer in zip(asked, predictor.predict(asked, machine), strict=True):
+                key = run.ranks, run.threads
+                found[key] = _Candidate(widths[source][key], answer)
+    return list(found.values())
+
+
+def _measured(run: Run) -> Prediction:
+    return Prediction(
+        run.machine, run.machine, run.app, run.args, run.ranks, run.threads, run.wall_seconds, 1.0, run.wall_seconds,
+        run.wall_seconds, run.wall_seconds, MEASURED, 0, False, 0, (f"measured on {run.machine} itself",),
+    )  # fmt: skip
+
+
+def _scatter(lake: Lake, machine: str) -> float | None:
+    """Standard deviation of log times of repeated runs on a machine; None where too few were repeated."""
+    frame = open_warehouse(lake).frame(
+        f"SELECT sum(squares) AS squares, sum(freedom) AS freedom FROM (SELECT var_samp(ln(wall_seconds)) * "
+        f"(count(*) - 1) AS squares, count(*) - 1 AS freedom FROM {CURRENT_RUNS} WHERE machine = ? AND "
+        f"wall_seconds > 0 GROUP BY {', '.join(CONFIGURATION)} HAVING count(*) > 1)",
+        [machine],
+    )
+    squares, freedom = frame["squares"].iloc[0], frame["freedom"].iloc[0]
+    if freedom is None or not freedom >= _LEAST_REPEATS:
+        return None
+    return math.sqrt(float(squares) / float(freedom))
+
+
+def _advised_here(
+    candidates: Sequence[_Candidate],
+    nodes: int | None,
+    kill_rate: float,
+    tolerance: float,
+    scatter: float | None,
+) -> list[AdvisedJob]:
+    """Ways to run on one machine, of which one has the advised width."""
+    asked = [one for one in candidates if nodes is None or one.nodes == nodes] or list(candidates)
+    most = (1 + tolerance) * min(one.answer.predicted_seconds for one in asked)
+    tolerable = [one for one in candidates if one.answer.predicted_seconds <= most]
+    best = min(tolerable, key=lambda one: (one.nodes or math.inf, one.answer.predicted_seconds))
+    return [_job(one, one is best, kill_rate, scatter) for one in candidates]
+
+
+def _job(candidate: _Candidate, is_best: bool, kill_rate: float, scatter: float | None) -> AdvisedJob:
+    answer, width = candidate.answer, candidate.nodes
+    quantile = NormalDist().inv_cdf(1 - kill_rate)
+    if answer.model == MEASURED:
+        deviation = scatter
+    else:
+        deviation = math.log(answer.upper_seconds / answer.predicted_seconds) / _UPPER
+    warnings = list(answer.warnings)
+    limit = None
+    if deviation is None:
+        warnings.append(f"no limit: fewer than {_LEAST_REPEATS} runs were repeated on {answer.target_machine}")
+    else:
+        limit = math.ceil(answer.predicted_seconds * math.exp(quantile * deviation) / _ROUND_SECONDS) * _ROUND_SECONDS
+    return AdvisedJob(
+        machine=answer.target_machine,
+        app=answer.app,
+        args=answer.args,
+        nodes=width,
+        ranks=answer.ranks,
+        threads=answer.threads,
+        predicted_seconds=answer.predicted_seconds,
+        limit_seconds=None if limit is None else float(limit),
+        node_hours=None if width is None else width * answer.predicted_seconds / 3600,
+        is_advised_width=is_best,
+        is_advised=False,
+        model=answer.model,
+        model_version=answer.model_version,
+        warnings=tuple(warnings),
+    )

@@ -1,0 +1,133 @@
+"""Advice for one job: the same from the command line, Python and HTTP, and what it promises."""
+
+import json
+import math
+from pathlib import Path
+from statistics import NormalDist
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from fastapi.testclient import TestClient
+
+from perf_assets.cli.main import cli
+from perf_assets.core.errors import BadInputError, UnknownError
+from perf_assets.features.counters.derivations import deriving
+from perf_assets.readers.bundle import read_bundle
+from perf_assets.serving.advice import advise
+from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.runs import stored_runs
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.ingest import ingest_machine
+from tests.serving.conftest import MACHINE, Fleet
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serving")]
+APP = "TESTDFFT"
+RATIOS = {"PAPI_LD_INS": "load_ratio", "PAPI_SR_INS": "store_ratio", "PAPI_BR_INS": "branch_ratio"}
+
+
+def land(lake: Lake, machine: str, rows: list[dict[str, object]], folder: Path, name: str = "runs.csv") -> None:
+    path = folder / name
+    pd.DataFrame(rows).to_csv(path, index=False)
+    wanted = ["land", str(path), "--machine", machine, "--kind", "samples", "--target", "wall_seconds"]
+    done = CliRunner().invoke(cli, wanted)
+    assert done.exit_code == 0, done.output
+    ingest_machine(lake, machine, read_bundle)
+    warehouse = Warehouse(lake, deriving([]))
+    warehouse.load_machine(machine)
+    warehouse.derive_machine(machine)
+
+
+def rows_of(fleet: Fleet, seconds: dict[int, float]) -> list[dict[str, object]]:
+    """One problem on 1, 2 and 4 nodes, with the counters of runs that the champion has not seen."""
+    rows = []
+    for (nodes, wall), row in zip(seconds.items(), fleet.unseen(), strict=False):
+        asked = fleet.run(row)
+        counted = {name: 1e9 * (asked.counters[ratio] or 0.0) for name, ratio in RATIOS.items()}
+        width = {"ranks": nodes, "threads": 1, "nodes": nodes, "wall_seconds": wall}
+        rows.append({"app": APP, "args": "--size 64", **width, "PAPI_TOT_INS": 1e9, **counted})
+    return rows
+
+
+@pytest.fixture
+def measured(fleet: Fleet, lake: Lake, tmp_path: Path) -> Lake:
+    land(lake, fleet.reference, rows_of(fleet, {1: 1000.0, 2: 520.0, 4: 500.0}), tmp_path)
+    return lake
+
+
+def test_the_same_advice_everywhere(fleet: Fleet, measured: Lake, predictor: Predictor) -> None:
+    jobs = advise(predictor, APP, machines=[MACHINE])
+    assert {(job.machine, job.nodes) for job in jobs} == {(MACHINE, 1), (MACHINE, 2), (MACHINE, 4)}
+    assert [job.is_advised for job in jobs] == [True, False, False]
+    fastest = min(job.predicted_seconds for job in jobs)
+    tolerable = [job.nodes for job in jobs if job.predicted_seconds <= 1.1 * fastest]
+    assert jobs[0].nodes == min(nodes for nodes in tolerable if nodes is not None)
+    done = CliRunner().invoke(cli, ["advise", "--app", APP, "--machines", MACHINE, "--json"])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)["jobs"]
+    assert [job["limit_seconds"] for job in said] == [job.limit_seconds for job in jobs]
+    with TestClient(create_app(predictor, Limits(), None), "http://127.0.0.1") as client:
+        answer = client.post("/advise", json={"app": APP, "machines": [MACHINE]})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["jobs"] == said
+        assert client.post("/advise", json={"app": APP, "kill_rate": 0.7}).status_code == 422
+    people = CliRunner().invoke(cli, ["advise", "--app", APP])
+    assert people.exit_code == 0, people.output
+    assert "advised" in people.stdout
+
+
+def test_a_limit_is_the_quantile_that_is_promised(fleet: Fleet, measured: Lake, predictor: Predictor) -> None:
+    limits = []
+    for rate in (0.01, 0.05, 0.2):
+        (job,) = [job for job in advise(predictor, APP, machines=[MACHINE], kill_rate=rate) if job.nodes == 1]
+        assert job.limit_seconds is not None
+        assert job.limit_seconds % 60 == 0
+        limits.append(job.limit_seconds)
+        spread = NormalDist().inv_cdf(1 - rate) / NormalDist().inv_cdf(0.95)
+        (answer,) = predictor.predict(stored_runs(measured, fleet.reference, APP, ranks=1), MACHINE)
+        exact = answer.predicted_seconds * (answer.upper_seconds / answer.predicted_seconds) ** spread
+        assert job.limit_seconds == 60 * math.ceil(exact / 60)
+    assert limits == sorted(limits, reverse=True)
+
+
+def test_fewer_nodes_are_advised_where_that_is_tolerable(fleet: Fleet, measured: Lake, predictor: Predictor) -> None:
+    here = {"machines": [fleet.reference]}
+    assert advise(predictor, APP, **here)[0].nodes == 2
+    assert advise(predictor, APP, tolerance=0.0, **here)[0].nodes == 4
+    assert advise(predictor, APP, tolerance=1.0, **here)[0].nodes == 1
+    assert advise(predictor, APP, nodes=1, **here)[0].nodes == 1
+
+
+def test_measured_times_have_a_limit_where_runs_were_repeated(
+    fleet: Fleet, measured: Lake, predictor: Predictor, tmp_path: Path
+) -> None:
+    once = advise(predictor, APP, machines=[fleet.reference])[0]
+    assert (once.model, once.limit_seconds) == ("measured", None)
+    assert "no limit: fewer than 5 runs were repeated" in once.warnings[-1]
+    for number, factor in enumerate((0.9, 1.1, 1.2)):
+        repeated = rows_of(fleet, {1: 1000.0 * factor, 2: 520.0 * factor, 4: 500.0 * factor})
+        land(measured, fleet.reference, repeated, tmp_path, f"again{number}.csv")
+    job = advise(predictor, APP, machines=[fleet.reference])[0]
+    deviation = pd.Series([1.0, 0.9, 1.1, 1.2]).map(math.log).std()
+    expected = job.predicted_seconds * math.exp(NormalDist().inv_cdf(0.95) * deviation)
+    assert job.limit_seconds == 60 * math.ceil(expected / 60)
+
+
+def test_what_cannot_be_advised_is_said(fleet: Fleet, measured: Lake, predictor: Predictor, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=f"did you mean {APP}"):
+        advise(predictor, "TESTDFT")
+    with pytest.raises(BadInputError, match="has the arguments '--size 65'"):
+        advise(predictor, APP, "--size 65")
+    with pytest.raises(BadInputError, match="on 1, 2, 4 nodes, not on 3"):
+        advise(predictor, APP, nodes=3)
+    with pytest.raises(BadInputError, match="above 0 and below"):
+        advise(predictor, APP, kill_rate=0.5)
+    other = [{**row, "args": "--size 32"} for row in rows_of(fleet, {1: 10.0})]
+    land(measured, fleet.reference, other, tmp_path, "other.csv")
+    with pytest.raises(BadInputError, match="ran with 2 arguments: give --args"):
+        advise(predictor, APP)
+    done = CliRunner().invoke(cli, ["advise", "--app", APP, "--machines", "cedarr"])
+    assert isinstance(done.exception, UnknownError | BadInputError)
+    assert "did you mean cedar?" in str(done.exception)
