@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -61,7 +62,13 @@ def load_code(reference: str) -> PyFuncModel:
     if not is_own_registry():
         place = without_passwords(mlflow_tracking_uri())
         _log.warning("%s comes from %s, not from the lake: loading runs the code stored there", reference, place)
-    model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{reference}")
+    # MLflow puts the copy of this package that travels with a model in front of all; processes that this one starts
+    # would run that copy.
+    before = list(sys.path)
+    try:
+        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{reference}")
+    finally:
+        sys.path[:] = before
     return model
 
 

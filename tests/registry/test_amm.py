@@ -1,5 +1,6 @@
 """The encoder of machines in the registry: `perf-amm`."""
 
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -26,7 +27,9 @@ def test_the_encoder_is_registered_with_all_that_belongs_to_it(tmp_path: Path, m
     assert register_encoder(trained, early, made_of, {"model_card.md": card.encode()}).version == 1
     assert versions(NAME) == {CHAMPION: 1}
     assert tags_of(NAME, 1)["encoder_version"] == trained.encoder.version
+    before = list(sys.path)
     served = load(NAME, CHAMPION)
+    assert sys.path == before, "processes that this one starts run the code that is installed"
     assert served.metadata.signature == SIGNATURE
     assert set(served.predict(served.input_example)["seen_as"]) == {"ash"}
     late = tables.kernels[tables.kernels["machine"] == "cedar"].drop(columns=["bytes_per_rep", "flops_per_rep"])
