@@ -317,7 +317,7 @@ def _check_ranks(group: _Group, profiles: Sequence[Profile], given: Mapping[str,
         says = next((key for key in RANKS if key in profile.labels), None)
         if says and given.get("ranks") not in (None, profile.ranks):
             raise BadInputError(
-                f"--ranks {given['ranks']} contradicts {printable(profile.run)} of {group.path}, which is of "
+                f"--ranks {given['ranks']} contradicts {group.path / profile.run}, which is of "
                 f"{profile.ranks} ranks ({says}): leave it out"
             )
 
