@@ -82,7 +82,7 @@ def advise(
         raise BadInputError(f"tolerance {tolerance:g}: give 0 or more")
     widths = _widths(predictor.lake, app, args)
     runs = [run for machine in widths for run in stored_runs(predictor.lake, machine, app, args)]
-    known = {width for by_run in widths.values() for width in by_run.values()} - {None}
+    known = {width for by_run in widths.values() for width in by_run.values() if width is not None}
     if nodes is not None and nodes not in known:
         raise BadInputError(f"{app} ran on {listed([str(width) for width in sorted(known)])} nodes, not on {nodes}")
     targets = list(dict.fromkeys(machines)) or sorted({*predictor.targets(), *widths})
@@ -107,7 +107,8 @@ def _widths(lake: Lake, app: str, args: str | None) -> Mapping[str, Mapping[tupl
     """Nodes by ranks and threads, of every machine that ran the application with one set of arguments."""
     catalogue = load_catalogue(lake.site_catalogues())
     frame = open_warehouse(lake).frame(
-        f"SELECT machine, {', '.join(CONFIGURATION)}, nodes FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL"
+        f"SELECT machine, {', '.join(CONFIGURATION)}, coalesce(nodes, 0) AS nodes FROM {FEATURES.name} "
+        "WHERE wall_seconds IS NOT NULL"
     )
     apps = sorted(frame["app"].unique())
     if app not in apps:
@@ -126,9 +127,8 @@ def _widths(lake: Lake, app: str, args: str | None) -> Mapping[str, Mapping[tupl
         if of_app.empty:
             raise BadInputError(f"no run of {app} in the warehouse has the arguments {args!r}")
     found: dict[str, dict[tuple[int, int], int | None]] = {}
-    for row in of_app.sort_values(["machine", "ranks", "threads"]).itertuples():
-        width = None if row.nodes != row.nodes or row.nodes is None else int(row.nodes)
-        found.setdefault(str(row.machine), {})[int(row.ranks), int(row.threads)] = width
+    for row in of_app.sort_values(["machine", "ranks", "threads"]).to_dict("records"):
+        found.setdefault(row["machine"], {})[int(row["ranks"]), int(row["threads"])] = int(row["nodes"]) or None
     return found
 
 
