@@ -102,7 +102,7 @@ def _use_postgres(address: Address, *, carry_over: bool) -> None:
     """Make the database ready, and use it from now on."""
     if carry_over:
         _check_files()
-    from perf_assets.defs.operate.runs import migrate_instance
+    from perf_assets.defs.operate.launch import migrate_instance
     from perf_assets.registry.store import migrate
 
     address.make_schemas(_DAGSTER, _MLFLOW)
@@ -121,7 +121,7 @@ def _use_postgres(address: Address, *, carry_over: bool) -> None:
 def _check_files() -> None:
     """Only SQLite files that nothing writes can be carried over."""
     from perf_assets.defs.operate.dead_runs import runs_at_work
-    from perf_assets.defs.operate.runs import open_instance
+    from perf_assets.defs.operate.launch import open_instance
 
     if any(store.where.startswith("postgresql") for store in stores()):
         raise BadInputError("PostgreSQL is in use: --carry-over is from SQLite files only")

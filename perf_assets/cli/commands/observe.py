@@ -46,8 +46,8 @@ def command(
     if not profiles:
         _told(said)
     from perf_assets.api import open_lake
+    from perf_assets.serving.asked_runs import read_rows
     from perf_assets.serving.requests import Observation, checked
-    from perf_assets.serving.runs import read_rows
 
     lake = open_lake()
     measured = [row for path in profiles for row in read_rows(path, machine, said)] if profiles else [_told(said)]

@@ -26,11 +26,11 @@ from perf_assets.cli.support.services import (
 )
 from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
-from perf_assets.core.pace import landing_seconds
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, sqlite_file
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
 from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
+from perf_assets.storage.landing import landing_seconds
 
 _AFTERMATH_SECONDS = 120.0
 """Seconds after an outage in which a service may still end of it: Dagster tries to connect again for a while."""
@@ -148,7 +148,7 @@ def _only_one(home: Path) -> Iterator[None]:
 def _make_ready(home: Path) -> None:
     """Bring the tables of databases to what the services need, and note who launches runs."""
     from perf_assets.defs.operate.dead_runs import note_launcher
-    from perf_assets.defs.operate.runs import migrate_instance, open_instance
+    from perf_assets.defs.operate.launch import migrate_instance, open_instance
 
     migrate_instance(home)
     store = mlflow_tracking_uri()
@@ -167,7 +167,7 @@ def _make_ready(home: Path) -> None:
 def _start_all(home: Path, addresses: Addresses) -> list[Service]:
     """Start all services: one code server loads the definitions, answers the page and the daemon, and executes runs."""
     from perf_assets.defs.operate.dead_runs import end_dead_runs
-    from perf_assets.defs.operate.runs import DEFINITIONS, daemon_is_alive, open_instance
+    from perf_assets.defs.operate.launch import DEFINITIONS, daemon_is_alive, open_instance
 
     instance = open_instance()
     end_dead_runs(instance)
@@ -249,7 +249,7 @@ def _workspace_of(home: Path, socket: Path) -> Path:
     """File that tells Dagster's services where the definitions are."""
     import yaml
 
-    from perf_assets.defs.operate.runs import DEFINITIONS
+    from perf_assets.defs.operate.launch import DEFINITIONS
 
     server = {"socket": str(socket), "location_name": DEFINITIONS}
     path = home / "service_logs" / "workspace.yaml"

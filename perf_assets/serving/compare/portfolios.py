@@ -22,10 +22,10 @@ from perf_assets.core.comparison import (
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.registry.source import NAME as SOURCE_MODELS
 from perf_assets.serving.answers import Prediction
+from perf_assets.serving.asked_runs import stored_runs
 from perf_assets.serving.compare.workloads import Configuration, Portfolio
 from perf_assets.serving.predictor import FEW_SHOTS, Predictor
 from perf_assets.serving.requests import Run
-from perf_assets.serving.runs import stored_runs
 from perf_assets.serving.target import ServedTarget
 
 

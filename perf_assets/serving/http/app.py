@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnknownError
 from perf_assets.core.text import first_problem
+from perf_assets.registry.asking import RegisteredModels, TableAnswer
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
@@ -25,7 +26,6 @@ from perf_assets.serving.http.page import OBSERVATION, QUESTION, TABLE_QUESTION,
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
-from perf_assets.workflows.predict import RegisteredModels, TableAnswer
 
 _AT_ONCE = 16
 """Runs of a question that are checked in the event loop; more of them go to a thread."""
