@@ -93,8 +93,8 @@ def _nothing_running(home: Path) -> Iterator[None]:
         try:
             held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
         except BusyError:
-            told = "'perf-assets up' is running and would go on with the old database: stop it first"
-            raise BusyError(told) from None
+            busy_reason = "'perf-assets up' is running and would go on with the old database: stop it first"
+            raise BusyError(busy_reason) from None
         yield
 
 
@@ -136,8 +136,8 @@ def _carry_over(address: Address) -> None:
 
     store = mlflow_files(Path(mlflow_tracking_uri().removeprefix(f"{_SQLITE}:///")))
     counts = carry_over(address, [dagster_files(dagster_home()), store])
-    told = ", ".join(f"{table} {count}" for table, count in counts.items() if count)
-    say(f"carried over, and counted again: {told or 'nothing, there were no rows'}")
+    moved_rows = ", ".join(f"{table} {count}" for table, count in counts.items() if count)
+    say(f"carried over, and counted again: {moved_rows or 'nothing, there were no rows'}")
 
 
 def _write_choice(address: Address | None) -> None:

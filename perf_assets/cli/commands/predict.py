@@ -106,8 +106,8 @@ def _answers(
         check_machine(machine)
     if out is not None:
         check_folder(out)
-    said = {name: value for name, value in given.items() if value is not None}
-    only_files = sorted(set(said) - {"app", "args", "ranks"})
+    chosen = {name: value for name, value in given.items() if value is not None}
+    only_files = sorted(set(chosen) - {"app", "args", "ranks"})
     if not profiles and only_files:
         raise BadInputError(f"--{only_files[0].replace('_', '-')} is for a PROFILE: name one")
     check_known(Lake.default(), machines)
@@ -115,9 +115,9 @@ def _answers(
 
     lake = open_lake()
     if profiles:
-        runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **said)
+        runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **chosen)
     else:
-        runs = lake.runs(source, **said, uses_gpus=uses_gpus)
+        runs = lake.runs(source, **chosen, uses_gpus=uses_gpus)
     answers = lake.predict(runs, to=target, with_measured=with_measured)
     for note in answers.notes:
         say(note)

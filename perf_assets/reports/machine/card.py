@@ -84,11 +84,11 @@ def model_card(card: CardFacts) -> str:
 
 def _tables(candidates: pd.DataFrame) -> list[dict[str, Any]]:
     """A table per view, with what it says and whether a baseline is at least as good as what was chosen."""
-    said = {view: chosen_finding(view, here) for view, here in by_view(candidates)}
+    chosen_by_view = {view: chosen_finding(view, here) for view, here in by_view(candidates)}
     return [
         table
         | {
-            "finding": said[table["view"]],
+            "finding": chosen_by_view[table["view"]],
             "is_beaten": any(row["is_chosen"] and row["to_baseline"] >= 1 for row in table["rows"]),
         }
         for table in candidate_tables(candidates)
