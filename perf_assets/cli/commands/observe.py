@@ -51,7 +51,7 @@ def command(
 
     lake = open_lake()
     measured = (
-        [row for path in profiles for row in read_rows(path, machine, given_facts)]
+        [row for path in profiles for row in read_rows(Lake.default(), path, machine, given_facts)]
         if profiles
         else [_checked_run(given_facts)]
     )
