@@ -30,7 +30,6 @@ from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
 from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
-from perf_assets.storage.landing import landing_seconds
 
 _AFTERMATH_SECONDS = 120.0
 """Seconds after an outage in which a service may still end of it: Dagster tries to connect again for a while."""
@@ -94,9 +93,11 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
     Says what it waits for, prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is
     left running.
     """
+    from perf_assets.storage.landing import landing_seconds
+
     home = dagster_home()
     check_private_places()
-    landing_seconds()  # what it refuses is told here, not in a service's log
+    landing_seconds()  # what it refuses is printed here, not in a service's log
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
