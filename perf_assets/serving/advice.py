@@ -14,10 +14,9 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import Prediction
-from perf_assets.serving.measured import MEASURED
-from perf_assets.serving.predictor import Predictor
+from perf_assets.serving.asked_runs import stored_runs
+from perf_assets.serving.predictor import MEASURED, Predictor
 from perf_assets.serving.requests import Run
-from perf_assets.serving.runs import stored_runs
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
 
