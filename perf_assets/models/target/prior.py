@@ -41,6 +41,9 @@ _LOADERS: dict[str, Callable[[Path], "FittedComponent"]] = {
     "mixture": MachineMixture.load,
 }
 COMPONENTS = tuple(_LOADERS)
+_PENALTIES = (1e-3, 1e-2)
+"""Penalties of the mixture: weak ones, for the blend's weights shrink it already. Stronger ones make the mixture alone
+better, but more alike to the blend's other parts, and the blend worse (docs/research_log.md)."""
 _NEARLY_MOST = 0.9
 """Share of the runs that a reference machine must have in common with the target, of the most that any has."""
 
@@ -151,7 +154,7 @@ def fit_component(
         return BilinearModel(seed=seed).fit(samples)
     bilinear = fit("bilinear", samples)
     assert isinstance(bilinear, BilinearModel)
-    return MachineMixture(seed).fit(samples, bilinear)
+    return MachineMixture(seed, _PENALTIES).fit(samples, bilinear)
 
 
 def load_component(name: str, folder: Path) -> FittedComponent:
