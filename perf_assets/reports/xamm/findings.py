@@ -116,6 +116,11 @@ class PaperComparison:
     claim: PaperClaim
     ours: Change
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether our error falls at least as much."""
+        return self.ours.relative <= self.claim.paper
+
 
 @dataclass(frozen=True)
 class Finding:
