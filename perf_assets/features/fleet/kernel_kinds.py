@@ -20,8 +20,8 @@ def kernel_kinds(kernels: pd.DataFrame, configurations: Sequence[str]) -> list[s
     """
     known = kernels.groupby(["kernel", "problem_size"])[["bytes_per_rep", "flops_per_rep"]].max()
     kinds = {
-        f"{kernel} {size}": _kind(row["bytes_per_rep"], row["flops_per_rep"])
-        for (kernel, size), row in known.iterrows()  # type: ignore[misc]
+        f"{row['kernel']} {row['problem_size']}": _kind(row["bytes_per_rep"], row["flops_per_rep"])
+        for row in known.reset_index().to_dict("records")
     }
     return [kinds.get(name.rsplit(" ", 1)[0], "") for name in configurations]
 

@@ -47,7 +47,7 @@ def examples_of(predictor: Predictor) -> Examples:
     """Examples from the first champion that can give some; made-up ones where none can."""
     for machine in predictor.models.machines():
         champion = predictor.models.loaded_target(machine)
-        run = champion and champion.example()
+        run = None if champion is None else champion.example()
         if champion is None or run is None:
             continue
         try:
@@ -58,7 +58,7 @@ def examples_of(predictor: Predictor) -> Examples:
         row = {name: value for name, value in asked.items() if name not in ("machine", "counters", "uses_gpus")}
         here = {**row, "wall_seconds": float(f"{answer.predicted_seconds:.3g}")}
         gpus = {} if run.uses_gpus is None else {"gpus": int(run.uses_gpus)}
-        questions = {
+        questions: dict[str, dict[str, Any]] = {
             "/predict": {"target": machine, "runs": [asked]},
             "/predict/{model}": {"rows": [{"source_machine": run.machine, **row, **run.counters}]},
             "/observe": {"machine": machine, **here, **gpus},
