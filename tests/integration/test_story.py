@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perf_assets.cli.support.demo_fleet import DemoState
-from perf_assets.workflows.kept_aside import store_truth
+from perf_assets.workflows.kept_aside import scored, store_truth
 from tests.browser import chromium, shoot
 from tests.installation import SCALE, Installation, Up, wait_for
 from tests.integration.joining import land_at_once
@@ -75,10 +75,10 @@ def test_ten_more_runs_move_the_curve(arrived: Installation, live: Up, tab: "Pag
     shoot(tab, tmp_path, "story_machine")
     first = champion(arrived)
 
-    done = arrived.run("demo", "--next")
-    assert done.returncode == 0, done.stderr
-    assert f"{LATE}: 10 more runs landed, 20 in all." in done.stdout
-    wait_for(lambda: runs_told(arrived) == 20, "twenty runs on the first page", _SECONDS)
+    landed = arrived.json("demo", "--next")
+    assert (landed["machine"], landed["runs_before"]) == (LATE, 10)
+    assert landed["runs"] > 10
+    wait_for(lambda: runs_told(arrived) == landed["runs"], "the runs on the first page", _SECONDS)
 
     assert champion(arrived) > first > 0
     tab.goto(f"{live.dagster}/assets/model_target__adapted?partition={LATE}&view=partitions")
@@ -86,3 +86,8 @@ def test_ten_more_runs_move_the_curve(arrived: Installation, live: Up, tab: "Pag
     shoot(tab, tmp_path, "story_dagster")
     assert figure(tab, live) != before
     shoot(tab, tmp_path, "story_next")
+
+    rows = scored(arrived.lake)
+    widths = (rows["upper_seconds"] / rows["lower_seconds"]).groupby(rows["shots"]).median()
+    assert widths.index.tolist() == [0, 5, 10, landed["runs"]]
+    assert widths.is_monotonic_decreasing, f"more runs never make a wider interval: {widths.to_dict()}"
