@@ -6,7 +6,7 @@ import pandas as pd
 
 COMPUTE, MEMORY, CACHE = "compute", "memory", "cache"
 _COMPUTE_FLOPS_PER_BYTE = 1.0
-"""From here on cores are busy before memory is; a triad has 1/12, a matrix product of this size hundreds."""
+"""Operations per byte from which on cores limit, not memory: a triad has 1/12, a large matrix product hundreds."""
 _MEMORY_BYTES = 64 * 2**20
 """A repetition that moves more does not stay in the caches of most processors."""
 _CACHE_BYTES = 8 * 2**20

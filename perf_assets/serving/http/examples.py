@@ -25,7 +25,7 @@ OBSERVATION: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Examples:
+class ShownExamples:
     """What to ask by path, and what the answer is."""
 
     questions: dict[str, dict[str, Any]]
@@ -40,10 +40,10 @@ class Examples:
         return bool(self.answers)
 
 
-_MADE_UP = Examples({"/predict": QUESTION, "/predict/{model}": TABLE_QUESTION, "/observe": OBSERVATION})
+_MADE_UP = ShownExamples({"/predict": QUESTION, "/predict/{model}": TABLE_QUESTION, "/observe": OBSERVATION})
 
 
-def examples_of(predictor: Predictor) -> Examples:
+def examples_of(predictor: Predictor) -> ShownExamples:
     """Examples from the first champion that can give some; made-up ones where none can."""
     for machine in predictor.models.machines():
         champion = predictor.models.loaded_target(machine)
@@ -63,5 +63,5 @@ def examples_of(predictor: Predictor) -> Examples:
             "/predict/{model}": {"rows": [{"source_machine": run.machine, **row, **run.counters}]},
             "/observe": {"machine": machine, **here, **gpus},
         }
-        return Examples(questions, (answer,), champion.name)
+        return ShownExamples(questions, (answer,), champion.name)
     return _MADE_UP

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from perf_assets.serving.http.examples import Examples
+from perf_assets.serving.http.examples import ShownExamples
 
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
@@ -38,7 +38,7 @@ _MOST_DEPTH = 3
 Schema = dict[str, Any]
 
 
-def page_of(description: Schema, examples: Examples, address: str) -> str:
+def page_of(description: Schema, examples: ShownExamples, address: str) -> str:
     """HTML of an OpenAPI description; `address` is that of the service as the reader sees it."""
     info = description["info"]
     parts = [
@@ -61,7 +61,7 @@ def page_of(description: Schema, examples: Examples, address: str) -> str:
     )
 
 
-def _operation(path: str, method: str, operation: Schema, schemas: Schema, examples: Examples, address: str) -> str:
+def _operation(path: str, method: str, operation: Schema, schemas: Schema, examples: ShownExamples, address: str) -> str:
     """One path: what it is for, a form, the line for a shell, fields of question and answer, an answer."""
     question = examples.questions.get(path)
     named = path.replace("{model}", examples.model)
