@@ -61,7 +61,9 @@ def page_of(description: Schema, examples: ShownExamples, address: str) -> str:
     )
 
 
-def _operation(path: str, method: str, operation: Schema, schemas: Schema, examples: ShownExamples, address: str) -> str:
+def _operation(
+    path: str, method: str, operation: Schema, schemas: Schema, examples: ShownExamples, address: str
+) -> str:
     """One path: what it is for, a form, the line for a shell, fields of question and answer, an answer."""
     question = examples.questions.get(path)
     named = path.replace("{model}", examples.model)
