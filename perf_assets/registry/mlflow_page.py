@@ -1,5 +1,6 @@
 """MLflow's page as `up` serves it: runs and registry, without the assistant, which could run commands on this host."""
 
+import json
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -15,8 +16,19 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ASSISTANT = "/ajax-api/3.0/mlflow/assistant"
-_HIDDEN = b"<style>[data-assistant-ui]{display:none!important}</style></head>"
-"""The assistant's panel, which opens by itself on the first visit, and all its buttons have this attribute."""
+_DEFAULTS = {
+    "mlflow.workflowType_v1": "machine_learning",
+    "mlflow.settings.telemetry.enabled_v1": False,
+    "mlflow.telemetry.info.alert.dismissed_v1": True,
+    "mlflow.assistant.fab.autoOpenedOnFirstLoad_v1": True,
+}
+"""What a browser starts with where its user has chosen nothing: models instead of chats, and no usage data."""
+_IN_HEAD = (
+    # The assistant's panel and all its buttons have this attribute.
+    "<style>[data-assistant-ui]{display:none!important}</style>"
+    f"<script>for(const [key,value] of Object.entries({json.dumps(_DEFAULTS)}))"
+    "if(localStorage.getItem(key)===null)localStorage.setItem(key,JSON.stringify(value))</script><script"
+)
 _ABOUT_COPIES = (b"if-none-match", b"if-modified-since")
 
 
@@ -47,7 +59,7 @@ class WithoutAssistant:
             await self._application(scope, receive, send)
 
     async def _front_page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The one page of MLflow's program, with the assistant hidden."""
+        """The one page of MLflow's program, with the assistant hidden, and defaults set before the program starts."""
         start: Message = {}
         parts: list[bytes] = []
 
@@ -57,7 +69,7 @@ class WithoutAssistant:
                 return
             parts.append(message.get("body", b""))
             if not message.get("more_body", False):
-                page = b"".join(parts).replace(b"</head>", _HIDDEN, 1)
+                page = b"".join(parts).replace(b"<script", _IN_HEAD.encode(), 1)
                 kept = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
                 await send({**start, "headers": [*kept, (b"content-length", b"%d" % len(page))]})
                 await send({"type": "http.response.body", "body": page})

@@ -5,7 +5,7 @@ from typing import Any
 
 from perf_assets.registry.mlflow_page import Message, Receive, Scope, Send, WithoutAssistant
 
-PAGE = b"<html><head><title>MLflow</title></head><body></body></html>"
+PAGE = b"<html><head><title>MLflow</title><script src=main.js></script></head><body></body></html>"
 
 
 def asked(path: str, headers: list[tuple[bytes, bytes]] | None = None) -> tuple[int, dict[bytes, bytes], bytes, Any]:
@@ -35,7 +35,8 @@ def asked(path: str, headers: list[tuple[bytes, bytes]] | None = None) -> tuple[
 def test_the_page_hides_the_assistant() -> None:
     status, headers, body, _ = asked("/")
     assert status == 200
-    assert b"[data-assistant-ui]{display:none!important}</style></head>" in body
+    assert b"[data-assistant-ui]{display:none!important}" in body
+    assert body.index(b"machine_learning") < body.index(b"src=main.js"), "set before the program starts"
     assert int(headers[b"content-length"]) == len(body) > len(PAGE)
     assert headers[b"etag"] == b"1"
 

@@ -29,13 +29,12 @@ class RelativeAmm:
     def fit(cls, samples: PairedSamples, width: int = 5) -> "RelativeAmm":
         """Fit to what can be seen of the known machines."""
         machines = samples.encoder_machines
-        log_seconds = samples.log_seconds[np.ix_(machines, samples.benchmark_rows(ROWS_PER_BENCHMARK))]
-        # Over all ordered pairs, differences of machines vary as the machines do about their mean, 2 m times as much.
-        centred = log_seconds - log_seconds.mean(axis=0)
-        _, _, directions = np.linalg.svd(centred, full_matrices=False)
+        ratios = samples.benchmark_log_ratios(samples.benchmark_rows(ROWS_PER_BENCHMARK))[np.ix_(machines, machines)]
+        pairs = ratios[~np.eye(len(machines), dtype=bool)]
+        _, _, directions = np.linalg.svd(pairs, full_matrices=False)
         # Log ratios of m machines span m - 1 dimensions; further directions are rounding noise.
         kept = directions[: min(width, len(machines) - 1)]
-        return cls(kept, float(np.sqrt(2 * np.sum(centred**2) / max(len(machines) - 1, 1)) + 1e-9))
+        return cls(kept, float(np.sqrt(np.mean(np.sum(pairs**2, axis=1))) + 1e-9))
 
     @property
     def width(self) -> int:
