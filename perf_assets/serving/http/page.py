@@ -46,7 +46,7 @@ def page_of(description: Schema, examples: ShownExamples, address: str) -> str:
         for path, methods in description["paths"].items()
         for method, operation in methods.items()
     ]
-    said = (
+    meaning = (
         "The examples are of machines, runs and models that this service has."
         if examples.are_real
         else "No champion is in use yet: the examples are made up."
@@ -54,7 +54,7 @@ def page_of(description: Schema, examples: ShownExamples, address: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])}</title>'
         f"<style>{_STYLE}</style></head><body><main><h1>{escape(info['title'])}</h1>"
-        f"<p>{escape(info['description'])} {said}</p>"
+        f"<p>{escape(info['description'])} {meaning}</p>"
         "<p>Errors are one line each: <code>{&quot;error&quot;: &quot;…&quot;}"
         '</code>. For programs: <a href="openapi.json">openapi.json</a>.</p>'
         f"{''.join(parts)}</main><script>{_SCRIPT}</script></body></html>"
@@ -114,8 +114,8 @@ def _folded(title: str, content: str) -> str:
 def _fields(schema: Schema, schemas: Schema) -> str:
     """Table of all fields of a schema, those of nested objects with their path."""
     rows = "".join(
-        f'<tr><th scope="row"><code>{escape(name)}</code></th><td>{escape(kind)}</td><td>{escape(said)}</td></tr>'
-        for name, kind, said in _described(schema, schemas, "", _MOST_DEPTH)
+        f'<tr><th scope="row"><code>{escape(name)}</code></th><td>{escape(kind)}</td><td>{escape(meaning)}</td></tr>'
+        for name, kind, meaning in _described(schema, schemas, "", _MOST_DEPTH)
     )
     return f"<table>{rows}</table>"
 
@@ -125,8 +125,8 @@ def _described(schema: Schema, schemas: Schema, prefix: str, depth: int) -> Iter
     schema = _resolved(schema, schemas)
     for name, field in schema.get("properties", {}).items():
         needed = "" if name in schema.get("required", ()) else ", optional"
-        said = field.get("description", "")
-        yield f"{prefix}{name}", f"{_kind(field, schemas)}{needed}", " ".join(said.split())
+        meaning = field.get("description", "")
+        yield f"{prefix}{name}", f"{_kind(field, schemas)}{needed}", " ".join(meaning.split())
         for inner, ending in ((field, "."), (field.get("items", {}), "[].")):
             if depth and "properties" in _resolved(inner, schemas):
                 yield from _described(inner, schemas, f"{prefix}{name}{ending}", depth - 1)
