@@ -46,7 +46,7 @@ def page_of(description: Schema, examples: ShownExamples, address: str) -> str:
         for path, methods in description["paths"].items()
         for method, operation in methods.items()
     ]
-    meaning = (
+    origin = (
         "The examples are of machines, runs and models that this service has."
         if examples.are_real
         else "No champion is in use yet: the examples are made up."
@@ -54,7 +54,7 @@ def page_of(description: Schema, examples: ShownExamples, address: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])}</title>'
         f"<style>{_STYLE}</style></head><body><main><h1>{escape(info['title'])}</h1>"
-        f"<p>{escape(info['description'])} {meaning}</p>"
+        f"<p>{escape(info['description'])} {origin}</p>"
         "<p>Errors are one line each: <code>{&quot;error&quot;: &quot;…&quot;}"
         '</code>. For programs: <a href="openapi.json">openapi.json</a>.</p>'
         f"{''.join(parts)}</main><script>{_SCRIPT}</script></body></html>"
