@@ -1,8 +1,8 @@
 """Arguments of programs as numbers and words: what a workload without counters is described by.
 
-`-n 64 64 32 --method bj --procs4,4,2 in.1` has the numbers `n.0`, `n.1`, `n.2`, `procs.0` to `procs.2` and those in the
-words, and the words `method` and `#0` (the first argument without a flag). A number in a word is kept beside it, and the
-word is without it: `LOH.1-h125.in` is `LOH.#-h#.in` with 1 and 125, so that inputs of other sizes are alike.
+`-n 64 64 32 --method bj --procs4,4,2 in.1` has the numbers `n.0`, `n.1`, `n.2`, `procs.0` to `procs.2` and `#0~0`, and
+the words `method` and `#0` (the first argument without a flag). A number in a word is kept beside it, and the word is
+without it: `LOH.1-h125.in` is `LOH.#-h#.in` with 1 and 125, so that inputs of other sizes are alike.
 Flags that were run together (`-p1-dim2`, `--niter10--groups16`) are taken apart where that can be seen.
 """
 
