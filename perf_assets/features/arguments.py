@@ -50,8 +50,9 @@ class Arguments:
         word = value.rstrip("/").rpartition("/")[2]
         self.words[name] = _IN_WORD.sub("#", word)
         for position, digits in enumerate(_IN_WORD.findall(word)):
-            if (number := _number(digits)) is not None:
-                self.numbers[f"{name}~{position}"] = number
+            size = _number(digits)
+            if size is not None:
+                self.numbers[f"{name}~{position}"] = size
 
     def _free(self, name: str) -> str:
         self._seen[name] += 1
@@ -162,5 +163,7 @@ class ArgumentColumns:
 
 def _cells(app: str, args: str) -> dict[tuple[str, str, str | None], float]:
     found = parse_arguments(args)
-    numbers = {(app, name, None): math.copysign(math.log1p(abs(n)), n) for name, n in found.numbers.items()}
-    return {**numbers, **{(app, name, word): 1.0 for name, word in found.words.items()}}
+    cells: dict[tuple[str, str, str | None], float] = {(app, name, word): 1.0 for name, word in found.words.items()}
+    for name, number in found.numbers.items():
+        cells[app, name, None] = math.copysign(math.log1p(abs(number)), number)
+    return cells
