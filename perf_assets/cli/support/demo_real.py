@@ -15,7 +15,7 @@ _DRAWS = 3
 def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_quick: bool, as_json: bool) -> None:
     """Land what is in a folder of measurements, ingest it, adapt models of its machines, and write the pages."""
     from perf_assets.cli.commands.ingest import ingest_with_progress
-    from perf_assets.defs.operate.runs import write_site
+    from perf_assets.defs.operate.launch import write_site
     from perf_assets.storage.aliases import known_applications, load_aliases
     from perf_assets.storage.landing import land
     from perf_assets.workflows.real_lake import machines_of, real_bundles
@@ -54,7 +54,7 @@ def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_
 
 def _models(machines: Sequence[str], seed: int, *, is_quick: bool) -> list[str]:
     """Adapt a model of each machine that shares runs with another; why some were not made."""
-    from perf_assets.defs.operate.runs import adapt_machines
+    from perf_assets.defs.operate.launch import adapt_machines
 
     problems = []
     for machine in machines:
