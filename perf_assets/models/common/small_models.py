@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.standardise import Scaler
-from perf_assets.infra.threads import thread_budget
 from perf_assets.models.common import archive
 from perf_assets.models.common.averaged_gp import AveragedGp, Inputs, squared_distances
 
@@ -34,7 +33,7 @@ class SmallModel(Protocol):
         """One number per row."""
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to store, by name."""
@@ -53,7 +52,7 @@ class Linear:
         return np.asarray(inputs @ self.weights + self.intercept)
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {"intercept": self.intercept}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -75,7 +74,7 @@ class Neighbours:
         return _nearest(np.sqrt(squared_distances(inputs, self.inputs)), self.target, self.count)
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {"count": self.count}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -112,7 +111,7 @@ class Forest:
         return np.asarray(self.base + self.value[trees, node].sum(axis=1, dtype=float))
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {"base": self.base, "depth": self.depth}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -133,7 +132,7 @@ class Averaged:
         return self.process.predict(Inputs.alone(inputs))
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return self.process.description()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -232,7 +231,8 @@ def _boosted(inputs: Floats, target: Floats, seed: int, *, trees: int, depth: in
         subsample=0.8,
         max_bin=64,
         tree_method="hist",
-        n_jobs=thread_budget(),
+        # Threads wait for each other at every level of a tree: on a busy machine two take 5 to 20 times as long as one.
+        n_jobs=1,
         random_state=seed,
     )
     centre = float(target.mean())
