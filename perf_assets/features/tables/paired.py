@@ -38,24 +38,26 @@ def pair_tables(tables: Mapping[str, pd.DataFrame], roles: Roles) -> PairedSampl
     indexed = {machine: _indexed(machine, table, roles, notes) for machine, table in tables.items()}
     index, apps = _configurations(indexed, roles, notes)
     names = _counters(indexed, roles, notes)
-    told = _told_by_keys(index, roles, apps, has_counters=bool(names))
-    if not names and told.empty:
+    described = _described_by_keys(index, roles, apps, has_counters=bool(names))
+    if not names and described.empty:
         raise BadInputError("no numeric column is left that all machines have and that varies: nothing to learn from")
-    if not told.empty:
+    if not described.empty:
         beside = f"beside {len(names)} counters" if names else "there are no counters"
-        notes.append(f"{told.shape[1]} columns say how workloads were run ({beside}): {listed(list(told.columns))}")
+        notes.append(
+            f"{described.shape[1]} columns say how workloads were run ({beside}): {listed(list(described.columns))}"
+        )
     is_benchmark = np.isin(apps, roles.benchmark_apps)
     aligned = [table.reindex(index) for table in indexed.values()]
     log_seconds = np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned]))
     counters = np.stack([table[names].to_numpy(float) for table in aligned])
     samples = PairedSamples(
         machines=tuple(tables),
-        counter_names=(*names, *map(str, told.columns)),
+        counter_names=(*names, *map(str, described.columns)),
         configurations=tuple(" ".join(map(str, key)) for key in index),
         apps=apps,
         is_benchmark=is_benchmark,
         counters=np.concatenate(
-            [counters, np.where(np.isfinite(log_seconds)[:, :, None], told.to_numpy(float)[None], np.nan)], axis=2
+            [counters, np.where(np.isfinite(log_seconds)[:, :, None], described.to_numpy(float)[None], np.nan)], axis=2
         ),
         log_seconds=log_seconds,
     )
@@ -157,7 +159,7 @@ def _counters(tables: Mapping[str, pd.DataFrame], roles: Roles, notes: list[str]
     return [name for name in shared if name not in dropped and name not in constant]
 
 
-def _told_by_keys(
+def _described_by_keys(
     index: pd.MultiIndex, roles: Roles, apps: "np.ndarray[tuple[int], np.dtype[np.str_]]", *, has_counters: bool
 ) -> pd.DataFrame:
     """What arguments in the key say of each configuration; without counters, also its other numbers, as ranks."""
@@ -165,12 +167,12 @@ def _told_by_keys(
         return pd.DataFrame(index=range(len(index)))
     args = [str(text) for text in index.get_level_values(roles.key.index(ARGUMENTS))]
     columns = ArgumentColumns.of(apps.tolist(), args)
-    told = pd.DataFrame(columns.table(apps.tolist(), args), columns=list(columns.names))
+    described = pd.DataFrame(columns.table(apps.tolist(), args), columns=list(columns.names))
     for position, name in enumerate(roles.key):
         numbers = pd.to_numeric(pd.Series(index.get_level_values(position)), errors="coerce")
         if not has_counters and name not in (ARGUMENTS, roles.app) and numbers.notna().all() and numbers.nunique() > 1:
-            told[name] = numbers.to_numpy(float)
-    return told
+            described[name] = numbers.to_numpy(float)
+    return described
 
 
 def _check(samples: PairedSamples, roles: Roles) -> None:
