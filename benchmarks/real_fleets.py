@@ -27,6 +27,7 @@ CAMPAIGNS = {
     "second": ("borax", "boraxo", "dane", "mammoth", "matrix-cpu", "tioga-cpu", "tioga-gpu"),
 }
 """Machines of llnl_relative that were measured in the same way."""
+WORKLOADS = Roles(("app", "args", "ranks"), "app", "time")
 HOLDS_THE_ANSWER = r"^(mean|sum)_|ENERGY"
 """Columns of SPEChpc that are rates or energies: they hold the source's own run time."""
 
@@ -90,23 +91,20 @@ def _profiled(folder: Path, machine: str, parts: Sequence[str]) -> pd.DataFrame:
 
 
 def llnl_campaigns(folder: Path) -> dict[str, PairedSamples]:
-    """Relative times of workloads by campaign; a workload is described by its ranks alone, there are no counters."""
-    table = pd.read_csv(folder / "llnl_relative" / "relative_speed.csv")
-    found = {}
-    for campaign, machines in CAMPAIGNS.items():
-        rows = table[(table[list(machines)] >= 0.1).sum(axis=1) >= 2]
-        speeds = rows[list(machines)].where(rows[list(machines)] >= 0.1).to_numpy(float).T
-        ranks = np.broadcast_to(rows["ranks"].to_numpy(float)[None, :, None], (*speeds.shape, 1))
-        found[campaign] = PairedSamples(
-            machines=machines,
-            counter_names=("ranks",),
-            configurations=tuple(rows["app"] + " " + rows["args"] + " " + rows["ranks"].astype(str)),
-            apps=rows["app"].to_numpy(np.str_),
-            is_benchmark=np.zeros(len(rows), bool),
-            counters=np.where(np.isnan(speeds)[:, :, None], np.nan, ranks),
-            log_seconds=-np.log(speeds),
-        )
-    return found
+    """Relative times of workloads by campaign; there are no counters, arguments and ranks describe a workload."""
+    return {campaign: pair_tables(tables, WORKLOADS) for campaign, tables in llnl_tables(folder).items()}
+
+
+def llnl_tables(folder: Path) -> dict[str, dict[str, pd.DataFrame]]:
+    """Relative time of workloads by campaign and machine; what ran less than 0.1 times as fast is missing."""
+    table = pd.read_csv(folder / "llnl_relative" / "relative_speed.csv", dtype={"args": str})
+    return {
+        campaign: {
+            machine: table.loc[table[machine] >= 0.1, ["app", "args", "ranks"]].assign(time=1 / table[machine])
+            for machine in machines
+        }
+        for campaign, machines in CAMPAIGNS.items()
+    }
 
 
 def spechpc(folder: Path) -> PairedSamples:

@@ -247,4 +247,4 @@ def _numeric_keys(tables: Mapping[str, pd.DataFrame], roles: Roles, paired: Pair
     every = pd.concat(parts).dropna().drop_duplicates()
     every.index = pd.Index([" ".join(map(key_text, key)) for key in every.itertuples(index=False, name=None)])
     every = every[~every.index.duplicated()].reindex(list(paired.configurations))
-    return every.select_dtypes("number")
+    return every.select_dtypes("number").drop(columns=list(paired.counter_names), errors="ignore")

@@ -183,3 +183,23 @@ def test_hiding_in_any_order_is_the_same_data() -> None:
     one = samples.hide_application("x").hide_application("y").digest
     assert one == samples.hide_application("y").hide_application("x").digest
     assert one != samples.digest
+
+
+def test_workloads_without_counters_are_told_by_arguments_and_ranks() -> None:
+    args = ["-n 1 -fast", "-n 2", "-n 3 -fast"]
+    first = pd.DataFrame({"app": "x", "args": args, "ranks": [1, 2, 4], "t": [1.0, 2.0, 3.0]})
+    roles = Roles(("app", "args", "ranks"), "app", "t")
+    samples = pair_tables({"a": first, "b": first, "c": first[:2]}, roles)
+    assert samples.counter_names == ("x fast=given", "x n", "ranks")
+    np.testing.assert_allclose(samples.counters[0], [[1, np.log(2), 1], [0, np.log(3), 2], [1, np.log(4), 4]])
+    assert np.isnan(samples.counters[2, 2]).all()
+    assert "3 columns say how workloads were run (there are no counters)" in samples.notes[-1]
+
+
+def test_arguments_stand_beside_counters() -> None:
+    table = pd.DataFrame({"app": "x", "args": ["-n 1", "-n 2"], "ranks": [1, 2], "t": [1.0, 2.0], "loads": [5.0, 6.0]})
+    samples = pair_tables({"a": table, "b": table}, Roles(("app", "args", "ranks"), "app", "t"))
+    assert samples.counter_names == ("loads", "x n")
+    same = table[["app", "t"]].assign(args="-n 1", ranks=[1, 1])[:1]
+    with pytest.raises(BadInputError, match="nothing to learn from"):
+        pair_tables({"a": same, "b": same}, Roles(("app", "args", "ranks"), "app", "t"))

@@ -1,11 +1,13 @@
 """`perf-assets demo`."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from perf_assets.cli.commands.ingest import report
 from perf_assets.cli.support.demo_fleet import DemoState, arrive_known, arrive_late, land_next, side_by_side
+from perf_assets.cli.support.demo_real import land_real
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say, say_stage
 from perf_assets.core.errors import BadInputError
@@ -42,8 +44,16 @@ All of this is simulated. Look at it:
 @machine_option
 @click.option("--thorough", is_flag=True, help="Choose from all methods: better source models, many times as long.")
 @click.option("--next", "is_next", is_flag=True, help="Land the next ten runs of a late machine, and nothing else.")
+@click.option(
+    "--real",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Instead of simulating, land the public measurements in a folder (docs/methods.md names them).",
+)
 @json_option
-def command(scale: float, seed: int, chosen: tuple[str, ...], thorough: bool, is_next: bool, as_json: bool) -> None:
+def command(
+    scale: float, seed: int, chosen: tuple[str, ...], thorough: bool, is_next: bool, real: Path | None, as_json: bool
+) -> None:
     """Simulate a fleet: twelve known machines teach models, four others arrive late with ten runs each.
 
     The files are genuine RAJAPerf, HPCToolkit, PAPI and perf stat formats; the measurements in them are simulated. Most
@@ -51,6 +61,11 @@ def command(scale: float, seed: int, chosen: tuple[str, ...], thorough: bool, is
     next ten runs of a late machine land (--machine says of which): 'perf-assets up' makes a new model of them.
     """
     lake = Lake.default()
+    if real is not None:
+        if is_next:
+            raise BadInputError("--real lands measurements, --next simulated ones: choose one")
+        land_real(lake, real, chosen, seed, is_quick=not thorough, as_json=as_json)
+        return
     if is_next:
         _next(lake, chosen, as_json=as_json)
         return

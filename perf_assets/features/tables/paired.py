@@ -9,8 +9,12 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from perf_assets.core.errors import BadInputError, listed
+from perf_assets.features.arguments import ArgumentColumns
 from perf_assets.features.samples import PairedSamples
 from perf_assets.features.standardise import signed_log
+
+ARGUMENTS = "args"
+"""Column of the key that holds arguments of programs: numbers and words in it describe a workload."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +38,28 @@ def pair_tables(tables: Mapping[str, pd.DataFrame], roles: Roles) -> PairedSampl
     indexed = {machine: _indexed(machine, table, roles, notes) for machine, table in tables.items()}
     index, apps = _configurations(indexed, roles, notes)
     names = _counters(indexed, roles, notes)
+    described = _described_by_keys(index, roles, apps, has_counters=bool(names))
+    if not names and described.empty:
+        raise BadInputError("no numeric column is left that all machines have and that varies: nothing to learn from")
+    if not described.empty:
+        beside = f"beside {len(names)} counters" if names else "there are no counters"
+        notes.append(
+            f"{described.shape[1]} columns say how workloads were run ({beside}): {listed(list(described.columns))}"
+        )
     is_benchmark = np.isin(apps, roles.benchmark_apps)
     aligned = [table.reindex(index) for table in indexed.values()]
+    log_seconds = np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned]))
+    counters = np.stack([table[names].to_numpy(float) for table in aligned])
     samples = PairedSamples(
         machines=tuple(tables),
-        counter_names=tuple(names),
+        counter_names=(*names, *map(str, described.columns)),
         configurations=tuple(" ".join(map(str, key)) for key in index),
         apps=apps,
         is_benchmark=is_benchmark,
-        counters=np.stack([table[names].to_numpy(float) for table in aligned]),
-        log_seconds=np.log(np.stack([table[roles.time].to_numpy(float) for table in aligned])),
+        counters=np.concatenate(
+            [counters, np.where(np.isfinite(log_seconds)[:, :, None], described.to_numpy(float)[None], np.nan)], axis=2
+        ),
+        log_seconds=log_seconds,
     )
     _check(samples, roles)
     return replace(samples, notes=tuple(notes))
@@ -140,10 +156,23 @@ def _counters(tables: Mapping[str, pd.DataFrame], roles: Roles, notes: list[str]
             notes.append(f"{len(names)} columns {why}: {listed(names)}")
     if single:
         notes.append(f"{single} numeric columns are not on all machines and are ignored")
-    kept = [name for name in shared if name not in dropped and name not in constant]
-    if not kept:
-        raise BadInputError("no numeric column is left that all machines have and that varies: nothing to learn from")
-    return kept
+    return [name for name in shared if name not in dropped and name not in constant]
+
+
+def _described_by_keys(
+    index: pd.MultiIndex, roles: Roles, apps: "np.ndarray[tuple[int], np.dtype[np.str_]]", *, has_counters: bool
+) -> pd.DataFrame:
+    """What arguments in the key say of each configuration; without counters, also its other numbers, as ranks."""
+    if ARGUMENTS not in roles.key:
+        return pd.DataFrame(index=range(len(index)))
+    args = [str(text) for text in index.get_level_values(roles.key.index(ARGUMENTS))]
+    columns = ArgumentColumns.of(apps.tolist(), args)
+    described = pd.DataFrame(columns.table(apps.tolist(), args), columns=list(columns.names))
+    for position, name in enumerate(roles.key):
+        numbers = pd.to_numeric(pd.Series(index.get_level_values(position)), errors="coerce")
+        if not has_counters and name not in (ARGUMENTS, roles.app) and numbers.notna().all() and numbers.nunique() > 1:
+            described[name] = numbers.to_numpy(float)
+    return described
 
 
 def _check(samples: PairedSamples, roles: Roles) -> None:

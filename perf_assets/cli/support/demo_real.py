@@ -1,0 +1,65 @@
+"""The demo on measured data: public measurements land, and everything that can be made of them is made."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from perf_assets.cli.support.output import print_json, print_table, say, say_stage
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.paths import check_dagster_home
+from perf_assets.storage.lake import Lake
+
+_DRAWS = 3
+
+
+def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_quick: bool, as_json: bool) -> None:
+    """Land what is in a folder of measurements, ingest it, adapt models of its machines, and write the pages."""
+    from perf_assets.cli.commands.ingest import ingest_with_progress
+    from perf_assets.defs.operate.launch import write_site
+    from perf_assets.storage.aliases import known_applications, load_aliases
+    from perf_assets.storage.landing import land
+    from perf_assets.workflows.real_lake import machines_of, real_bundles
+
+    check_dagster_home()
+    aliases = load_aliases(lake, known_applications(lake))
+    bundles = real_bundles(folder, aliases)
+    unknown = sorted(set(chosen) - set(machines_of(bundles)))
+    if unknown:
+        raise BadInputError(f"machine {unknown[0]!r} is not in {folder}: choose from {', '.join(machines_of(bundles))}")
+    bundles = [bundle for bundle in bundles if not chosen or bundle.facts.machine in chosen]
+    machines = machines_of(bundles)
+    say_stage(f"{len(bundles)} bundles of {len(machines)} machines, all measured")
+    for bundle in bundles:
+        land(lake, bundle.facts, None, bundle.write)
+    aliases.save()
+    outcomes = ingest_with_progress(machines)
+    failures = {outcome.machine: outcome.failure for outcome in outcomes if outcome.failure}
+    problems = _models([name for name in machines if name not in failures], seed, is_quick=is_quick)
+    problems += write_site((), say_stage, has_amms=False)
+    rows = [
+        {"machine": name, "bundles": sum(b.facts.machine == name for b in bundles), "failure": failures.get(name)}
+        for name in machines
+    ]
+    if as_json:
+        print_json({"machines": rows, "not_made": problems})
+    else:
+        print_table("Measured machines", ["machine", "bundles"], [(row["machine"], row["bundles"]) for row in rows])
+        for problem in problems:
+            say(f"Not made: {problem}")
+    for name, failure in failures.items():
+        say(f"perf-assets: ingestion of {name} failed: {failure}")
+    if failures:
+        sys.exit(1)
+
+
+def _models(machines: Sequence[str], seed: int, *, is_quick: bool) -> list[str]:
+    """Adapt a model of each machine that shares runs with another; why some were not made."""
+    from perf_assets.defs.operate.launch import adapt_machines
+
+    problems = []
+    for machine in machines:
+        try:
+            adapt_machines([machine], seed, 1 if is_quick else _DRAWS, say_stage)
+        except BadInputError as error:
+            problems.append(str(error))
+    return problems
