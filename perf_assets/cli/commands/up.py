@@ -28,6 +28,7 @@ from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.pace import landing_seconds
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, sqlite_file
+from perf_assets.core.site import load_site
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
 from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
@@ -96,7 +97,9 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
     """
     home = dagster_home()
     check_private_places()
-    landing_seconds()  # what it refuses is told here, not in a service's log
+    # What these refuse is told here, not in a service's log.
+    landing_seconds()
+    load_site(lake_root())
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
