@@ -26,6 +26,11 @@ EXAMPLE = """\
 #   repeat_hours: 24                                 # what is still wrong is told again after so long
 #   disk_free_gb: 5
 
+# addresses:                                         # where people find the pages, behind a proxy; links lead there
+#   dagster: https://dagster.example.org
+#   mlflow: https://mlflow.example.org
+#   pages: https://pages.example.org
+
 # retention:                                         # of 'perf-assets prune'
 #   versions: 5                                      # newest versions of a model that are kept in any case
 #   days: 180                                        # what is younger is kept
@@ -35,7 +40,7 @@ EXAMPLE = """\
 def _check_address(text: str) -> str:
     url = urlsplit(text)
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise ValueError("no address of a web hook: give http://… or https://…")
+        raise ValueError("no address: give http://… or https://…")
     return text
 
 
@@ -85,8 +90,21 @@ class RetentionSettings(_Section):
     days: int = Field(default=180, ge=1)
 
 
+_Url = Annotated[str, AfterValidator(_check_address)]
+
+
+class AddressSettings(_Section):
+    """Where people find the pages, where a proxy stands before them."""
+
+    dagster: _Url | None = None
+    mlflow: _Url | None = None
+    pages: _Url | None = None
+
+
 class Site(_Section):
     """Content of `site.yaml`."""
+
+    addresses: AddressSettings = AddressSettings()
 
     alerts: AlertSettings = AlertSettings()
     retention: RetentionSettings = RetentionSettings()

@@ -53,7 +53,7 @@ def move_sqlite_places(path: Path, moved: Mapping[str, str]) -> None:
 
 
 def move_postgres_places(address: Address, schema: str, moved: Mapping[str, str]) -> None:
-    """The same in a schema of a PostgreSQL database."""
+    """Let the MLflow store in a schema of a PostgreSQL database find its artifacts where they are now."""
     from sqlalchemy import text
 
     with address.connected() as connection:

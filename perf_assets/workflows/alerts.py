@@ -16,7 +16,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.site import AlertSettings, MailSettings
 from perf_assets.core.text import printable
 
-PASSWORD = "PERF_ASSETS_SMTP_PASSWORD"
+SENT_WITH = "PERF_ASSETS_SMTP_PASSWORD"
 """Variable of the environment that holds the password of the mail server's user."""
 _SECONDS = 10.0
 _MOST_WAITING = 100
@@ -144,10 +144,10 @@ def _mail(settings: MailSettings, alerts: Sequence[Alert]) -> None:
             if settings.starttls:
                 server.starttls(context=ssl.create_default_context())
             if settings.user is not None:
-                server.login(settings.user, os.environ.get(PASSWORD, ""))
+                server.login(settings.user, os.environ.get(SENT_WITH, ""))
             server.send_message(message)
     except (OSError, smtplib.SMTPException) as error:
         raise BadInputError(
             f"the mail server {settings.server}:{settings.port} does not take alerts ({error}): see alerts.mail in "
-            f"site.yaml{f' and {PASSWORD}' if settings.user else ''}"
+            f"site.yaml{f' and {SENT_WITH}' if settings.user else ''}"
         ) from None

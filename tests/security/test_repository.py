@@ -36,7 +36,7 @@ ONLY_IN = {
     "yaml.load": {"core/yaml_text.py"},
     "subprocess.Popen": {"cli/support/services.py"},
     "subprocess.run": {
-        *("registry/store.py", "infra/clusters.py", "storage/snapshots.py"),
+        *("registry/store.py", "registry/retention.py", "infra/clusters.py", "storage/snapshots.py"),
         *("workflows/measure_node.py", "workflows/probe.py"),
     },
 }

@@ -13,8 +13,9 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import unfinished_restore
 from perf_assets.storage.lake import Lake
 from tests.docs.newbox import relocate
+from tests.features.fleet_tables import SPEEDS
 from tests.installation import PROJECT
-from tests.serving.conftest import MACHINE, SPEEDS, Fleet
+from tests.serving.conftest import MACHINE, Fleet
 from tests.serving.test_commands import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serving")]

@@ -99,7 +99,7 @@ def test_the_command_tries_the_addresses(lake: Lake) -> None:
     ("alerts", "told"),
     [
         ("webhok: http://x.org/", "alerts.webhok: Extra inputs are not permitted"),
-        ("webhook: chat.example.org", "alerts.webhook: no address of a web hook"),
+        ("webhook: chat.example.org", "alerts.webhook: no address"),
         ("mail: {to: [], sender: a@b, server: s}", "alerts.mail.to"),
         ("mail: {to: ['a@b, c@d'], sender: a@b, server: s}", "is no mail address"),
         ('mail: {to: ["a@b\\nBcc: c@d"], sender: a@b, server: s}', "is no mail address"),

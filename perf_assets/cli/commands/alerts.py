@@ -5,7 +5,6 @@ import click
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.site import FILE_NAME, load_site
 from perf_assets.storage.lake import Lake
 
 
@@ -18,6 +17,7 @@ def command(is_test: bool, as_json: bool) -> None:
     'perf-assets up' tells of failed runs, failed blocking checks, drift, machines that were not measured for long, and
     disks that fill up: once while it stays wrong.
     """
+    from perf_assets.core.site import FILE_NAME, load_site
     from perf_assets.workflows.alerts import Alert, channels_of
 
     lake = Lake.default()

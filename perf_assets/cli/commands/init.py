@@ -9,7 +9,6 @@ from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import check_restored
-from perf_assets.core.site import EXAMPLE, FILE_NAME
 from perf_assets.infra.files import write_bytes
 
 _WRITTEN = {"workspace.yaml": "workspace.yaml", "dagster.yaml": "dagster_home/dagster.yaml"}
@@ -26,6 +25,8 @@ def command(folder: Path, as_json: bool) -> None:
     What is there already is left as it is. Then 'perf-assets -C DIR up' opens the pages, and every other command works
     on it the same way; PERF_ASSETS_HOME=DIR stands for '-C DIR'.
     """
+    from perf_assets.core.site import EXAMPLE, FILE_NAME
+
     folder = folder.absolute()
     check_restored(folder)
     in_the_way = [place for place in (folder, folder / "dagster_home", folder / _LAKE) if _is_no_folder(place)]

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -28,7 +29,6 @@ from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.pace import landing_seconds
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, sqlite_file
-from perf_assets.core.site import load_site
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
 from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
@@ -95,11 +95,13 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
     Says what it waits for, prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is
     left running.
     """
+    from perf_assets.core.site import load_site
+
     home = dagster_home()
     check_private_places()
     # What these refuse is told here, not in a service's log.
     landing_seconds()
-    load_site(lake_root())
+    site = load_site(lake_root())
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -110,7 +112,9 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
         addresses = _addresses(port, mlflow_port, pages_port)
         with Keeper(database_of(home)) as keeper:
             _make_ready(home)
-            addresses.note(home)
+            # Links lead to where a proxy shows the pages, if there is one.
+            shown = site.addresses.model_dump(exclude_none=True)
+            replace(addresses, **{name: url.rstrip("/") for name, url in shown.items()}).note(home)
             services = _start_all(home, addresses)
             try:
                 wait_until_ready(services, _START_SECONDS, say)
