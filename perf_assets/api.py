@@ -75,7 +75,7 @@ class OpenLake:
         """
         from perf_assets.serving.runs import read_runs
 
-        return [run for path in paths for run in read_runs(Path(path), machine, given, uses_gpus)]
+        return [run for path in paths for run in read_runs(self._lake, Path(path), machine, given, uses_gpus)]
 
     def ask(self, model: str, table: "pd.DataFrame") -> "pd.DataFrame":
         """Answers of any registered model (`NAME`, `NAME@ALIAS`, `NAME/VERSION`) to the rows of a table."""

@@ -106,6 +106,8 @@ class BundleFacts(_ManifestModel):
     """Column to predict; samples only."""
     dataset: Annotated[str, AfterValidator(check_dataset_name)] | None = None
     """Table that the rows belong to; samples only."""
+    app_names: dict[str, Annotated[str, AfterValidator(check_application)]] | None = None
+    """What applications are called here, by what the column `app` or the job records call them; samples only."""
     tags: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -118,6 +120,8 @@ class BundleFacts(_ManifestModel):
             raise ValueError(f"target belongs to samples, not to {self.kind}")
         if self.kind != "samples" and self.dataset is not None:
             raise ValueError(f"dataset belongs to samples, not to {self.kind}")
+        if self.kind != "samples" and self.app_names is not None:
+            raise ValueError(f"app_names belongs to samples, not to {self.kind}: name its application with app")
         return self
 
     @property

@@ -158,7 +158,8 @@ def _run_row(profile: Profile, reading: Reading, manifest: BundleFacts, run: Row
     if wall_seconds is not None and not 0 < wall_seconds < math.inf:
         raise UnreadableFileError(f"{run['run']}: its run time of {wall_seconds} seconds is impossible")
     target = manifest.target
-    app = given.get("app") or manifest.app or run["bundle"]
+    told = given.get("app")
+    app = (manifest.app_names or {}).get(told, told) if told else manifest.app or run["bundle"]
     args = given["args"] if "args" in given else manifest.args or _own_args(manifest, run)
     try:
         check_application(app), check_arguments(args)

@@ -32,6 +32,7 @@ class FileKind(Enum):
     ROCPROF_COUNTERS = "rocprofv3 counters"
     ROCPROF_TRACE = "rocprofv3 trace"
     SACCT = "job records of Slurm"
+    SLURM_CSV = "job records of Slurm in CSV"
     FLUX_JOBS = "job records of Flux"
     PARQUET = "Parquet table"
     TABLE = "text table"
@@ -43,7 +44,8 @@ class FileKind(Enum):
 UNDERSTOOD = (
     "RAJAPerf reports, Caliper .cali files, HPCToolkit databases (experiment.xml, v4), PAPI high-level JSON, "
     "perf stat -x or -j, LIKWID, Nsight Compute and rocprofv3 CSV, Cachegrind, Callgrind, "
-    "cross-modelling results.json, job records (sacct -P, flux jobs --json), and tables in CSV or Parquet"
+    "cross-modelling results.json, job records (sacct -P, CSV of Slurm's accounting, flux jobs --json), and tables in "
+    "CSV or Parquet"
 )
 
 _LOOK_BYTES = 4096
@@ -80,6 +82,7 @@ _LIKWID = re.compile(
 )
 _NSIGHT_COMPUTE = re.compile(rb'^"ID","Process ID"[^\n]*"Kernel Name"', re.MULTILINE)
 _SACCT = re.compile(rb"\A(?=[^\n]*\bState\b)(?=[^\n]*\bElapsed(?:Raw)?\b)(?:[A-Za-z]+\|)*JobID\|")
+_SLURM_CSV = re.compile(rb"\A(?:\xef\xbb\xbf)?(?=[^\n]*\brun_time\b)(?=[^\n]*\bstate\b)(?:\w+,)*job_id,")
 _XML = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE|HPCToolkitExperiment)")
 
 
@@ -143,6 +146,8 @@ def _profiler_kind(head: bytes) -> FileKind | None:
         return FileKind.ROCPROF_TRACE
     if _SACCT.match(head):
         return FileKind.SACCT
+    if b"job_id" in first_line and _SLURM_CSV.match(head):
+        return FileKind.SLURM_CSV
     if b"Kernel Name" in head and _NSIGHT_COMPUTE.search(head):
         return FileKind.NSIGHT_COMPUTE
     is_likwid = any(word in head for word in (b"TABLE,", b"STRUCT,", b"CPU name:", b" Event ")) and _LIKWID.search(head)

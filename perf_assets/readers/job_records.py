@@ -1,10 +1,11 @@
-"""Jobs as batch systems remember them: `sacct --parsable2` of Slurm, JSON of `flux jobs`.
+"""Jobs as batch systems remember them: `sacct --parsable2` of Slurm, CSV of its accounting, JSON of `flux jobs`.
 
 A finished job is a run with its time, nodes and energy. Steps only say how many tasks a job had; jobs that were
 cancelled, ran out of time or still run have no time that a program took, and are left out. Who ran a job, and where,
 is never kept.
 """
 
+import csv
 import json
 import re
 from collections import Counter
@@ -25,6 +26,18 @@ _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 _COMPLETED = "COMPLETED"
 _KEPT = {"Partition": "partition", "QOS": "qos", "Cluster": "cluster"}
 _MAX_NAME = 200
+_ACCOUNTING = {
+    "JobID": ("job_id",),
+    "JobName": ("name", "job_name"),
+    "Partition": ("partition",),
+    "QOS": ("qos",),
+    "Cluster": ("cluster",),
+    "State": ("state",),
+    "ElapsedRaw": ("run_time",),
+    "NNodes": ("nodes_alloc", "nodes_used", "nodes_req"),
+    "GPUs": ("gpus_alloc", "gpus_req"),
+}
+"""Columns of the accounting database in CSV by what sacct calls them, the better one first."""
 
 
 def read_sacct(source: SourceFile) -> list[Profile]:
@@ -48,6 +61,29 @@ def read_sacct(source: SourceFile) -> list[Profile]:
         else:
             jobs[job] = row
     return _finished(source, ((f"{source.name}#{job}", row) for job, row in jobs.items()), tasks)
+
+
+def read_accounting(source: SourceFile) -> list[Profile]:
+    """Read the finished jobs of an accounting database that was exported as CSV; what was asked for counts as used."""
+    text = read_text(source, _MAX_BYTES).removeprefix("\ufeff")
+    try:
+        header, *records = [row for row in csv.reader(text.splitlines(), strict=True) if row]
+    except csv.Error as error:
+        raise unreadable(source, f"is no proper CSV ({error})") from None
+    places = {
+        what: next((header.index(name) for name in names if name in header), None)
+        for what, names in _ACCOUNTING.items()
+    }
+    jobs = []
+    for number, record in enumerate(records, 2):
+        if len(record) != len(header):
+            raise unreadable(source, f"has {len(record)} cells instead of {len(header)} in row {number}: cut off")
+        row = {what: record[place] for what, place in places.items() if place is not None}
+        if gpus := row.pop("GPUs", ""):
+            row["AllocTRES"] = f"gres/gpu={gpus}"
+        # Tasks of a job array have one job_id.
+        jobs.append((f"{source.name}#{number - 2}", row))
+    return _finished(source, jobs, {})
 
 
 def _finished(

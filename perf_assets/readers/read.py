@@ -40,7 +40,12 @@ RAJAPERF_KINDS = frozenset(
         FileKind.CALIPER,
     )
 )
-_JOBS = frozenset((FileKind.SACCT, FileKind.FLUX_JOBS))
+_JOB_READERS = {
+    FileKind.SACCT: ("jobs-sacct", job_records.read_sacct),
+    FileKind.SLURM_CSV: ("jobs-csv", job_records.read_accounting),
+    FileKind.FLUX_JOBS: ("jobs-flux", job_records.read_flux),
+}
+_JOBS = frozenset(_JOB_READERS)
 _TABLES = frozenset((FileKind.PARQUET, FileKind.TABLE)) | _JOBS
 PROFILE_KINDS = frozenset(FileKind) - RAJAPERF_KINDS - _TABLES - {FileKind.COMMAND}
 _FAMILIES = {"rajaperf": RAJAPERF_KINDS, "profile": PROFILE_KINDS, "samples": _TABLES}
@@ -111,11 +116,11 @@ def _nothing_found(sources: Sequence[SourceFile], name: str, kind: str | None, f
 
 
 def _read_jobs(found: Found) -> Reading:
-    profiles = [job for source in found.get(FileKind.SACCT, ()) for job in job_records.read_sacct(source)]
-    formats = ["jobs-sacct"] if profiles else []
-    if FileKind.FLUX_JOBS in found:
-        profiles += [job for source in found[FileKind.FLUX_JOBS] for job in job_records.read_flux(source)]
-        formats.append("jobs-flux")
+    formats, profiles = [], []
+    for kind, (name, reader) in _JOB_READERS.items():
+        if kind in found:
+            formats.append(name)
+            profiles += [job for source in found[kind] for job in reader(source)]
     return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
 
 

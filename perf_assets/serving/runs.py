@@ -2,7 +2,8 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,21 @@ from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
 from perf_assets.core.text import first_problem
 from perf_assets.readers.bundle import Row, profile_rows
 from perf_assets.readers.read import read
+from perf_assets.readers.samples.table import texts_of
 from perf_assets.serving.requests import Run, checked
+from perf_assets.storage.aliases import known_applications, load_aliases
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.workflows.fleet import open_warehouse
+from perf_assets.workflows.land import configuration_in
 
 _SHARED = ("app", "args", "ranks", "threads", "gpus", "wall_seconds")
 
 
-def read_rows(path: Path, machine: str, given: Mapping[str, Any]) -> list[Row]:
+def read_rows(lake: Lake, path: Path, machine: str, given: Mapping[str, Any]) -> list[Row]:
     """Configurations in a file or folder as rows: what was measured in several profiling runs of one is put together.
 
-    `given` says what the files do not; the median counts, of times and of counters (per rank), as in the warehouse.
+    They are called as if the files had landed in this lake. `given` says what the files do not; the median counts, of
+    times and of counters (per rank), as in the warehouse.
     """
     if not path.exists():
         raise BadInputError(f"{path} does not exist")
@@ -36,20 +41,33 @@ def read_rows(path: Path, machine: str, given: Mapping[str, Any]) -> list[Row]:
     reading = _read(path, facts.get("kind"))
     if reading.timings:
         raise BadInputError(f"{path}: holds RAJAPerf results, not the profile of an application: land it")
-    facts["kind"] = "samples" if reading.format.startswith("samples") else "profile"
-    if facts["kind"] == "samples":
-        facts.setdefault("target", "wall_seconds")
-    elif "program" in reading.metadata:
-        facts.setdefault("app", reading.metadata["program"])
-    try:
-        bundle = BundleFacts.model_validate({**facts, "machine": machine, "collected_at": datetime.now(UTC)})
-    except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error)}") from None
-    runs, counters = profile_rows(reading, bundle, name)
-    return _merged(path, list(runs), list(counters))
+    runs: list[Row] = []
+    counters: list[Row] = []
+    for part, said in _said(lake, reading, facts):
+        try:
+            bundle = BundleFacts.model_validate({**said, "machine": machine, "collected_at": datetime.now(UTC)})
+        except ValidationError as error:
+            raise BadInputError(f"{path}: {first_problem(error)}") from None
+        for rows, more in zip((runs, counters), profile_rows(part, bundle, name), strict=True):
+            rows += more
+    return _merged(path, runs, counters)
 
 
-def read_runs(path: Path, machine: str, given: Mapping[str, Any], uses_gpus: bool | None = None) -> list[Run]:
+def _said(lake: Lake, reading: Reading, facts: Mapping[str, Any]) -> Iterator[tuple[Reading, dict[str, Any]]]:
+    """A table, or each profile, with what it says of itself."""
+    aliases = load_aliases(lake, known_applications(lake))
+    if reading.format.startswith(("samples", "jobs")):
+        names = aliases.applications(texts_of(reading.profiles, "app")) or None
+        yield reading, {"target": "wall_seconds", "app_names": names, **facts, "kind": "samples"}
+        return
+    for profile in reading.profiles:
+        told = {name: value for name, (value, _) in configuration_in(profile.labels, aliases).items()}
+        yield replace(reading, profiles=[profile]), {**told, **facts, "kind": "profile"}
+
+
+def read_runs(
+    lake: Lake, path: Path, machine: str, given: Mapping[str, Any], uses_gpus: bool | None = None
+) -> list[Run]:
     """Runs in a file or folder that was measured on a machine."""
     return [
         checked(
@@ -61,7 +79,7 @@ def read_runs(path: Path, machine: str, given: Mapping[str, Any], uses_gpus: boo
             },
             str(path),
         )
-        for row in read_rows(path, machine, given)
+        for row in read_rows(lake, path, machine, given)
     ]
 
 

@@ -1,9 +1,11 @@
 """Names that a site gives to machines and applications, whatever files call them: `aliases.yaml` in the lake."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -57,12 +59,29 @@ class Aliases:
         names = dict(self.file.applications) | self.learned
         if told in names:
             return names[told]
-        known = self.known_applications | set(names.values())
-        alike = [name for name in known if same_name(name) == same_name(told)]
-        if told in known or len(alike) != 1:
+        alike = set(self._known_alike.get(same_name(told), ()))
+        alike |= {name for name in names.values() if same_name(name) == same_name(told)}
+        if told in alike or len(alike) != 1:
             return told
-        self.learned[told] = alike[0]
-        return alike[0]
+        (self.learned[told],) = alike
+        return self.learned[told]
+
+    def applications(self, told: Collection[str]) -> dict[str, str]:
+        """Applications that a table calls otherwise, by its names; what it tells apart is never guessed to be one."""
+        stems = Counter(map(same_name, told))
+        named = {
+            name: self.application(name) if stems[same_name(name)] == 1 else self.file.applications.get(name, name)
+            for name in sorted(told)
+        }
+        return {name: application for name, application in named.items() if application != name}
+
+    @cached_property
+    def _known_alike(self) -> dict[str, list[str]]:
+        """Known applications by what is left of their names."""
+        found: dict[str, list[str]] = {}
+        for name in self.known_applications:
+            found.setdefault(same_name(name), []).append(name)
+        return found
 
     def learn(self, told: str, application: str) -> None:
         """Remember that an application which files call `told` is called otherwise."""
@@ -119,10 +138,18 @@ def load_aliases(lake: Lake, known_applications: Iterable[str] = ()) -> Aliases:
 
 
 def known_applications(lake: Lake) -> set[str]:
-    """Applications of all bundles that were ingested."""
+    """Applications of all bundles that were ingested, and of the rows of tables."""
+    import pyarrow.parquet as pq
+
+    from perf_assets.core.tables.landing import RUNS
     from perf_assets.storage.record import MachineRecord
 
-    found: set[str] = set()
+    found: set[str | None] = set()
     for machine in lake.machines():
-        found |= set(MachineRecord(lake.record, machine).ledger(["app"])["app"].to_pylist())
+        record = MachineRecord(lake.record, machine)
+        ledger = record.ledger(["app", "kind"])
+        found |= set(ledger["app"].to_pylist())
+        if "samples" in ledger["kind"].to_pylist():
+            for part in record.live_parts(RUNS):
+                found |= set(pq.read_table(part, columns=["app"])["app"].unique().to_pylist())
     return {name for name in found if name}

@@ -84,7 +84,9 @@ class Warehouse:
             # What the warehouse holds, and no file of the host.
             connection.execute("SET enable_external_access = false")
             try:
-                result = connection.execute(query, parameters)
+                result = connection.sql(query, params=parameters)
+                if result is None:
+                    raise BadInputError("the query has no result: it begins with SELECT, or another word that asks")
                 return result.to_arrow_table() if as_arrow else result.df()
             except duckdb.Error as error:
                 raise BadInputError(f"the query cannot be answered: {str(error).strip().splitlines()[0]}") from None

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,7 +13,14 @@ from pydantic import ValidationError
 
 from perf_assets.core.environment import ENVIRONMENT_TAG, environment_of
 from perf_assets.core.errors import BadInputError, listed
-from perf_assets.core.manifest import MANIFEST_NAME, MAX_ARGS, BundleFacts, check_relative_path, parse_manifest
+from perf_assets.core.manifest import (
+    MANIFEST_NAME,
+    MAX_ARGS,
+    BundleFacts,
+    check_application,
+    check_relative_path,
+    parse_manifest,
+)
 from perf_assets.core.measurements import Profile, Reading
 from perf_assets.core.text import first_problem, printable
 from perf_assets.readers.bundle import has_target
@@ -21,6 +29,7 @@ from perf_assets.readers.caliper_profile import ELAPSED, HOSTS, RANKS, THREADS, 
 from perf_assets.readers.files import SourceFile, scan, system_errors
 from perf_assets.readers.formats import FileKind
 from perf_assets.readers.read import PROFILE_KINDS, RAJAPERF_KINDS, kind_of_file, read_files
+from perf_assets.readers.samples.table import texts_of
 from perf_assets.storage.aliases import Aliases
 from perf_assets.storage.lake import LandedBundle
 from perf_assets.storage.landing import plain_files, verified_manifest
@@ -31,6 +40,7 @@ _SOFTWARE = re.compile(r"(?:compiler|mpi|cuda|rocm|hip).?(?:name|version)?|(?:co
 _OF_ONE_RUN = ("args", "ranks", "wall_seconds")
 _FLAG = "given"
 _MAX_TAG = 200
+_LOOKED_AT, _MOST_DOUBTS = 200, 5
 
 
 @dataclass(frozen=True)
@@ -273,14 +283,10 @@ def _planned_profile(
     for key in _MACHINE:
         if key in labels and "machine" not in told:
             told["machine"] = (aliases.machine(labels[key]), key)
-    program = next((labels[key] for key in _PROGRAM if key in labels), None)
+    program = _program(labels)
     if program and "app" in given:
         aliases.learn(program, given["app"])
-    elif program:
-        app = aliases.application(program)
-        told["app"] = (app, "program" if app == program else f"{program}, known as {app}")
-    if "args" in labels:
-        told["args"] = (labels["args"], labels.get("args_from", "command line"))
+    told |= configuration_in(labels, aliases)
     if _LAUNCHED in labels:
         told[_COLLECTED] = (labels[_LAUNCHED], "launch date")
     software = {key: value[:_MAX_TAG] for key, value in labels.items() if _SOFTWARE.fullmatch(key)}
@@ -290,12 +296,28 @@ def _planned_profile(
     return _planned(group, sources, reading, told, given, profiles, _doubts(group.path, profiles, given, aliases, told))
 
 
+def _program(labels: Mapping[str, str]) -> str | None:
+    return next((labels[key] for key in _PROGRAM if key in labels), None)
+
+
+def configuration_in(labels: Mapping[str, str], aliases: Aliases) -> dict[str, tuple[str, str]]:
+    """Application and arguments that a profile says, each with what says it; the application by the site's name."""
+    told = {}
+    program = _program(labels)
+    if program:
+        app = aliases.application(program)
+        told["app"] = (app, "program" if app == program else f"{program}, known as {app}")
+    if "args" in labels:
+        told["args"] = (labels["args"], labels.get("args_from", "command line"))
+    return told
+
+
 def _check_ranks(group: _Group, profiles: Sequence[Profile], given: Mapping[str, Any]) -> None:
     for profile in profiles:
         says = next((key for key in RANKS if key in profile.labels), None)
         if says and given.get("ranks") not in (None, profile.ranks):
             raise BadInputError(
-                f"--ranks {given['ranks']} contradicts {printable(profile.run)} of {group.path}, which is of "
+                f"--ranks {given['ranks']} contradicts {group.path / profile.run}, which is of "
                 f"{profile.ranks} ranks ({says}): leave it out"
             )
 
@@ -324,7 +346,16 @@ def _planned_samples(group: _Group, reading: Reading, given: Mapping[str, Any], 
             raise BadInputError(f"{group.path} has jobs of the clusters {listed(sorted(clusters))}: export one each")
         if clusters:
             told["machine"] = (aliases.machine(clusters.pop()), "cluster")
-    planned = _planned(group, group.sources, reading, told, given)
+    elif "target" not in given and any(profile.wall_seconds is not None for profile in reading.profiles):
+        told["target"] = ("wall_seconds", "its column")
+    names = texts_of(reading.profiles, "app")
+    _check_names(group.path, names)
+    known = aliases.applications(names)
+    if known:
+        told["app_names"] = (known, aliases.path.name)
+    is_table = not reading.format.startswith("jobs")
+    doubts = _slips_of_names(group.path, names - known.keys(), aliases) if is_table else ()
+    planned = _planned(group, group.sources, reading, told, given, doubts=doubts)
     target = planned.facts.target
     if target is not None and not has_target(reading, target):
         columns = sorted({name for profile in reading.profiles[:1] for name in (*profile.metrics, *profile.labels)})
@@ -333,6 +364,22 @@ def _planned_samples(group: _Group, reading: Reading, given: Mapping[str, Any], 
             f"there are {listed(columns)}"
         )
     return planned
+
+
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    """Refuse a table with an application that no bundle could be of."""
+    try:
+        for name in names:
+            check_application(name)
+    except ValueError as error:
+        raise BadInputError(f"{path}: {error}: correct the column app") from None
+
+
+def _slips_of_names(path: Path, names: Iterable[str], aliases: Aliases) -> Iterator[str]:
+    """Doubts about the first few names of a table's rows; jobs are called anything."""
+    slips = ((name, near) for name in sorted(names)[:_LOOKED_AT] if (near := aliases.nearly(name)))
+    for name, near in islice(slips, _MOST_DOUBTS):
+        yield f"{path}: the application {name} is new; if it is {near}, name it so in {aliases.path.name}"
 
 
 def _planned(

@@ -151,6 +151,7 @@ def test_mutated_texts(tmp_path: Path) -> None:
         "cali": STREAM, "papi": json.dumps(document({"X": "5"}, threads=2)), "perf": PERF, "table": TABLE,
         "likwid": likwid.TEXT, "likwid-csv": likwid.CSV, "ncu": devices.LONG, "ncu-raw": devices.WIDE,
         "rocprof": devices.COUNTERS, "rocprof-trace": devices.COPIES, "sacct": jobs.SACCT,
+        "accounting": 'job_id,name,state,run_time,nodes_req\n1,a,COMPLETED,3.5,2\n1,"b,c",COMPLETED,9,4\n',
         "flux": json.dumps(jobs.FLUX), "cali-application": STREAM.replace("RAJAPerf", "main"),
         "cachegrind": "desc: I1 cache: x\ncmd: ./a\nevents: Ir Dr\nfl=a\n1 2\nsummary: 12 34\n",
     }  # fmt: skip

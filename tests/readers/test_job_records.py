@@ -1,5 +1,6 @@
 """Job records of Slurm and Flux as runs."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -53,6 +54,39 @@ def test_they_become_rows_of_the_record(tmp_path: Path) -> None:
         ("laghos", 2, 1, 330.0, 0),
     ]
     assert [row["counter"] for row in rows["raw_profiles__counters"]] == ["energy (J)"]
+
+
+def test_accounting_in_csv_is_read_as_runs(shared_data: Path) -> None:
+    """1,000 jobs of NREL's Eagle; who ran them, where, and how they were submitted is not kept."""
+    folder = shared_data / "jobs"
+    if not folder.is_dir():
+        pytest.skip(f"no job records at {folder}")
+    reading = read(folder)
+    with (folder / "eagle_1000_jobs.csv").open(newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["state"] == "COMPLETED" and float(row["run_time"]) > 0]
+    assert reading.format == "jobs-csv"
+    assert len(reading.profiles) == len(rows)
+    for profile, row in zip(reading.profiles, rows, strict=True):
+        assert (profile.labels["app"], profile.hosts) == (row["name"], int(row["nodes_req"]))
+        assert (profile.wall_seconds, profile.labels["gpus"]) == (float(row["run_time"]), row["gpus_req"])
+    kept = repr(reading)
+    assert not any(words in kept for words in ("user0014", "account0003", "work_dir0", "submit_line0"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ("1,a,COMPLETED", "has 3 cells instead of 4 in row 2"),
+        ("1,a,CANCELLED,3", "no job that is completed, with a time .1 CANCELLED"),
+        ('1,"a,COMPLETED,3', "is no proper CSV"),
+        ("1,a,COMPLETED,long", "run_time|ElapsedRaw"),
+    ],
+)
+def test_accounting_that_cannot_be(tmp_path: Path, rows: str, problem: str) -> None:
+    file = tmp_path / "jobs.csv"
+    file.write_text(f"job_id,name,state,run_time\n{rows}\n")
+    with pytest.raises(UnreadableFileError, match=problem):
+        read(file)
 
 
 @pytest.mark.parametrize("is_lines", [True, False])

@@ -50,6 +50,8 @@ def test_queries_take_parameters_and_cannot_write(opened: OpenLake, tmp_path: Pa
     for query in ("DELETE FROM raw_profiles__counters", "SELEC 1", "SELECT * FROM nowhere"):
         with pytest.raises(BadInputError, match="the query cannot be answered"):
             opened.sql(query)
+    with pytest.raises(BadInputError, match="the query has no result"):
+        opened.sql("")
     with pytest.raises(BadInputError, match="the query cannot be answered"):
         opened.sql(f"COPY raw_profiles__counters TO '{tmp_path / 'out.csv'}'")
     assert not (tmp_path / "out.csv").exists()

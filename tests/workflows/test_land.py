@@ -12,11 +12,14 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import Manifest, parse_manifest
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.storage.aliases import load_aliases, same_name
+from perf_assets.serving.runs import read_runs
+from perf_assets.storage.aliases import known_applications, load_aliases, same_name
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.workflows.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.readers.test_caliper_profile import _ONE_REGION, stream
+from tests.readers.test_job_records import SACCT
 
 
 @pytest.fixture
@@ -196,6 +199,74 @@ def test_nearly_the_same_name_is_the_same_application(lake: Lake, tmp_path: Path
     assert {manifest.app for manifest in manifests(lake)} == {"Kripke"}
 
 
+def ingested_apps(lake: Lake, machine: str) -> list[str]:
+    """Applications of the runs in a machine's record, after ingestion."""
+    ingest_machine(lake, machine, read_bundle)
+    return sorted(known_applications(lake))
+
+
+def table(tmp_path: Path, *apps: str, name: str = "runs.csv") -> Path:
+    rows = [f"{app},-n {number},{number + 1}.5" for number, app in enumerate(apps)]
+    (tmp_path / name).write_text("\n".join(["app,args,wall_seconds", *rows]) + "\n")
+    return tmp_path / name
+
+
+SAMPLES = ("--machine", "opal")
+
+
+def test_rows_of_a_table_are_called_as_the_site_calls_them(lake: Lake, tmp_path: Path) -> None:
+    lake.root.mkdir()
+    (lake.root / "aliases.yaml").write_text("applications: {lulesh2.0: LULESH}\n")
+    file = table(tmp_path, "lulesh2.0", "Kripke", "lulesh2.0")
+    facts = run(file, *SAMPLES, "--dry-run")[0]["facts"]
+    assert facts["app_names"] == {"value": "lulesh2.0: LULESH", "from": "aliases.yaml"}
+    assert facts["target"] == {"value": "wall_seconds", "from": "its column"}
+    run(file, *SAMPLES)
+    assert ingested_apps(lake, "opal") == ["Kripke", "LULESH"]
+    assert [row["state"] for row in run(file, *SAMPLES)] == ["already there"]
+
+
+def test_rows_of_nearly_the_same_name_are_of_the_same_application(lake: Lake, tmp_path: Path) -> None:
+    """Known from the rows of an earlier table, which no manifest names; from then on by the site's file."""
+    run(table(tmp_path, "Kripke", "amg"), *SAMPLES)
+    assert ingested_apps(lake, "opal") == ["Kripke", "amg"]
+    run(table(tmp_path, "kripke.exe", "AMG-2.1", "laghos", name="later.csv"), *SAMPLES)
+    assert load_aliases(lake).file.applications == {"AMG-2.1": "amg", "kripke.exe": "Kripke"}
+    assert ingested_apps(lake, "opal") == ["Kripke", "amg", "laghos"]
+
+
+def test_names_that_a_table_tells_apart_are_two_applications(lake: Lake, tmp_path: Path) -> None:
+    run(table(tmp_path, "ft"), *SAMPLES)
+    ingested_apps(lake, "opal")
+    run(table(tmp_path, "ft-1", "ft-2", name="later.csv"), *SAMPLES)
+    assert ingested_apps(lake, "opal") == ["ft", "ft-1", "ft-2"]
+    assert load_aliases(lake).file.applications == {}
+
+
+def test_jobs_are_called_as_the_site_calls_them(lake: Lake, tmp_path: Path) -> None:
+    run(campaign(tmp_path, 1, cluster="ruby"), "--app", "Kripke")
+    assert ingested_apps(lake, "ruby") == ["Kripke"]
+    jobs = tmp_path / "jobs.txt"
+    jobs.write_text(SACCT)
+    facts = run(jobs, "--dry-run")[0]["facts"]
+    assert facts["app_names"] == {"value": "kripke: Kripke", "from": "aliases.yaml"}
+    run(jobs)
+    assert ingested_apps(lake, "ruby") == ["Kripke", "laghos"]
+
+
+def test_a_slip_in_a_table_is_pointed_out(lake: Lake, tmp_path: Path) -> None:
+    run(table(tmp_path, "Laghos"), *SAMPLES)
+    ingested_apps(lake, "opal")
+    file = table(tmp_path, "Lahgos", name="later.csv")
+    done = CliRunner().invoke(cli, ["land", str(file), *SAMPLES, "--dry-run"])
+    assert "the application Lahgos is new; if it is Laghos, name it so in aliases.yaml" in done.stderr
+
+
+def test_a_table_with_an_impossible_name_does_not_land(lake: Lake, tmp_path: Path) -> None:
+    assert "must have 1 to 200 characters: correct the column app" in refused(table(tmp_path, "a" * 201), *SAMPLES)
+    assert not lake.landing.exists()
+
+
 def test_a_site_names_its_machines(lake: Lake, tmp_path: Path) -> None:
     lake.root.mkdir()
     (lake.root / "aliases.yaml").write_text("machines: {Opal: opal-2}\n")
@@ -234,3 +305,15 @@ def test_threads_of_a_command_file_that_holds_nothing_else(lake: Lake, tmp_path:
     read = CliRunner().invoke(cli, ["read", str(folder), "--json"])
     threads = {row["threads"] for row in json.loads(read.stdout)["timings"] if "OpenMP" in row["variant"]}
     assert threads == {112}
+
+
+def test_asking_about_files_calls_runs_as_landing_them_does(lake: Lake, tmp_path: Path) -> None:
+    """Else a run that was measured elsewhere under the same name would not be found."""
+    tree = campaign(tmp_path, 2)
+    run(tree, "--app", "Kripke")
+    found = read_runs(lake, tree, "opal", {})
+    assert [(row.app, row.args, row.ranks) for row in found] == [("Kripke", "--size 0", 4), ("Kripke", "--size 1", 4)]
+    (named,) = read_runs(lake, tree / "run1", "opal", {"app": "AMG", "args": "-n 3"})
+    assert (named.app, named.args) == ("AMG", "-n 3")
+    rows = read_runs(lake, table(tmp_path, "kripke.exe", "amg"), "opal", {})
+    assert [row.app for row in rows] == ["Kripke", "amg"]

@@ -50,7 +50,11 @@ def command(
     from perf_assets.serving.runs import read_rows
 
     lake = open_lake()
-    measured = [row for path in profiles for row in read_rows(path, machine, said)] if profiles else [_told(said)]
+    measured = (
+        [row for path in profiles for row in read_rows(Lake.default(), path, machine, said)]
+        if profiles
+        else [_told(said)]
+    )
     there = None
     if reference is not None:
         if len(measured) > 1:

@@ -89,6 +89,10 @@ class SampleTable(Sequence[Profile]):
     def __iter__(self) -> Iterator[Profile]:
         return (self._profile(row) for row in range(self._row_count))
 
+    def texts(self, name: str) -> set[str]:
+        """Different texts in a column; none where it is not there or holds numbers."""
+        return {text for text in self._texts.get(name, ()) if text is not None}
+
     def _profile(self, row: int) -> Profile:
         metrics = {}
         for name, unit, cells in self._metrics:
@@ -134,6 +138,17 @@ class SampleTables(Sequence[Profile]):
 
     def __iter__(self) -> Iterator[Profile]:
         return chain.from_iterable(self._tables)
+
+    def texts(self, name: str) -> set[str]:
+        """Different texts in a column of all tables."""
+        return set().union(*(table.texts(name) for table in self._tables))
+
+
+def texts_of(profiles: Sequence[Profile], name: str) -> set[str]:
+    """Different texts that runs have under a label, found without making the runs of a table."""
+    if isinstance(profiles, SampleTables):
+        return profiles.texts(name)
+    return {profile.labels[name] for profile in profiles if name in profile.labels}
 
 
 def _as_text(value: float) -> str:
