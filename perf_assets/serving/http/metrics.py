@@ -19,6 +19,10 @@ _OTHER = "other"
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
+_Sample = tuple[str, Mapping[str, str], float]
+"""End of the name, labels and value."""
+
+
 class Counting:
     """Notes every request on its way to the application, also one that is refused before it gets there."""
 
@@ -69,7 +73,7 @@ class Metrics:
     ) -> str:
         """All of it as Prometheus reads it."""
         now = datetime.now(UTC)
-        families = (
+        families: tuple[tuple[str, str, str, Iterable[_Sample]], ...] = (
             ("requests_total", "counter", "Requests by path, method and status", self._counts()),
             ("request_seconds", "histogram", "Seconds from a request to its answer", self._latencies()),
             ("queue_length", "gauge", "Questions that wait for an answer", [("", {}, waiting)]),
@@ -97,11 +101,11 @@ class Metrics:
             for line in _family(f"perf_assets_{name}", kind, about, samples)
         )
 
-    def _counts(self) -> Iterator[tuple[str, dict[str, str], float]]:
+    def _counts(self) -> Iterator[_Sample]:
         for (path, method, status), count in sorted(self._requests.items()):
             yield "", {"path": path, "method": method, "status": str(status)}, count
 
-    def _latencies(self) -> Iterator[tuple[str, dict[str, str], float]]:
+    def _latencies(self) -> Iterator[_Sample]:
         for path, classes in sorted(self._classes.items()):
             total = 0
             for bound, count in zip((*map(str, _BOUNDS), "+Inf"), classes, strict=True):
@@ -124,7 +128,7 @@ def measured_at(lake: Lake) -> dict[str, datetime]:
     return newest
 
 
-def _family(name: str, kind: str, about: str, samples: Iterable[tuple[str, Mapping[str, str], float]]) -> Iterator[str]:
+def _family(name: str, kind: str, about: str, samples: Iterable[_Sample]) -> Iterator[str]:
     yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
     for ending, labels, value in samples:
         given = ",".join(f'{label}="{text.translate(_ESCAPED)}"' for label, text in labels.items())
