@@ -84,7 +84,7 @@ def fleet(folder: Path, machines: tuple[str, ...], scale: float) -> PairedSample
     own = Path(__file__).resolve().parents[1] / "dagster_home" / "dagster.yaml"
     (home / own.name).write_bytes(own.read_bytes())
     os.environ |= {"PERF_ASSETS_LAKE": str(folder / "lake"), "DAGSTER_HOME": str(home), profile.VARIABLE: "laptop"}
-    from perf_assets.defs.operate.runs import ingest_machines
+    from perf_assets.defs.operate.launch import ingest_machines
     from perf_assets.defs.resources import LakeResource
 
     for bundle in fleet_bundles(scale, 0, list(machines)):

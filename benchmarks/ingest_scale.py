@@ -51,7 +51,7 @@ def profiles(count: int) -> Iterator[SimulatedBundle]:
 def land_and_ingest(count: int) -> Figures:
     """Seconds of landing and of ingesting, and peak memory in MB."""
     # Imported before the clock starts, for every size alike.
-    from perf_assets.defs.operate.runs import ingest_machines
+    from perf_assets.defs.operate.launch import ingest_machines
 
     lake = Lake.default()
     landing_seconds, landed_count = 0.0, 0

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scaling_forms import FORMS
+from scaling_model import Parameters, ScalingModel
 from transfer_data import data_folder
 
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
-from perf_assets.models.scaling.forms import FORMS
-from perf_assets.models.scaling.model import Parameters, ScalingModel
 from perf_assets.models.transfer.model import fit_product
 from perf_assets.models.transfer.task import TransferTask
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import thicket
 
+    from perf_assets.registry.asking import RegisteredModels
     from perf_assets.serving.answers import Compared, KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel, Rows
-    from perf_assets.serving.compare.environments import Upgrade
+    from perf_assets.serving.compare.upgrades import Upgrade
     from perf_assets.serving.predictor import Predictor
     from perf_assets.serving.requests import Observation, Run
-    from perf_assets.workflows.predict import RegisteredModels
 
 
 class OpenLake:
@@ -64,7 +64,7 @@ class OpenLake:
         uses_gpus: bool | None = None,
     ) -> "list[Run]":
         """Runs on a machine that are in the warehouse: all, or those of an application, with arguments, on ranks."""
-        from perf_assets.serving.runs import stored_runs
+        from perf_assets.serving.asked_runs import stored_runs
 
         return stored_runs(self._lake, machine, app, args, ranks, uses_gpus)
 
@@ -73,7 +73,7 @@ class OpenLake:
 
         `given` says what the files do not: app, args, ranks, threads, wall_seconds.
         """
-        from perf_assets.serving.runs import read_runs
+        from perf_assets.serving.asked_runs import read_runs
 
         return [run for path in paths for run in read_runs(self._lake, Path(path), machine, given, uses_gpus)]
 
@@ -165,7 +165,7 @@ class OpenLake:
 
         Environments are given by parts of their line or by digest; by default the one that counts and the newest other.
         """
-        from perf_assets.serving.compare.environments import compare_environments
+        from perf_assets.serving.compare.upgrades import compare_environments
 
         return compare_environments(self._lake, apps, machine, before, after)
 
@@ -196,7 +196,7 @@ class OpenLake:
 
     @cached_property
     def _registered(self) -> "RegisteredModels":
-        from perf_assets.workflows.predict import RegisteredModels
+        from perf_assets.registry.asking import RegisteredModels
 
         return RegisteredModels()
 

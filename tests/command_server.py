@@ -19,7 +19,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 LOADED = (
-    *("perf_assets.cli.main", "perf_assets.defs.operate.runs", "perf_assets.definitions", "perf_assets.registry.store"),
+    *("perf_assets.cli.main", "perf_assets.definitions"),
+    *("perf_assets.defs.operate.launch", "perf_assets.registry.store"),
     *("mlflow.pyfunc", "sklearn.ensemble", "torch", "xgboost"),  # what models are made of
 )
 

@@ -2,10 +2,10 @@
 
 import dagster as dg
 
+from perf_assets.core.errors import BadInputError
 from perf_assets.defs import jobs, schedules
 from perf_assets.defs import logging as progress
 from perf_assets.defs.code_versions import with_code_version
-from perf_assets.defs.executor import profile_executor
 from perf_assets.defs.ingest import checks, features, raw
 from perf_assets.defs.ingest import sensor as landing
 from perf_assets.defs.operate import alerts
@@ -16,12 +16,14 @@ from perf_assets.defs.sources import assets as models
 from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
 from perf_assets.defs.targets import checks as model_checks
-from perf_assets.defs.targets import pairs as matrix
+from perf_assets.defs.targets import pair_matrix
 from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.transfers import automation as transfer_automation
 from perf_assets.defs.transfers import checks as transfer_checks
 from perf_assets.defs.vectors import assets as vectors
 from perf_assets.defs.vectors import checks as vector_checks
+from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
+from perf_assets.infra.threads import process_count
 
 _ASSETS = {
     raw: (
@@ -42,7 +44,7 @@ _ASSETS = {
         targets.eval_transfer__scores,
         targets.out_report__machine,
     ),
-    matrix: (matrix.eval_transfer__matrix,),
+    pair_matrix: (pair_matrix.eval_transfer__matrix,),
     evaluation: (
         evaluation.eval_xamm__scores,
         evaluation.eval_xamm__embeddings,
@@ -103,3 +105,22 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
         loggers={"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
         resources={"lake": lake or LakeResource()},
     )
+
+
+def profile_executor() -> dg.ExecutorDefinition:
+    """The executor of all jobs that Dagster launches; commands run steps in their own process."""
+    profile = current_profile()
+    if isinstance(profile, InProcessProfile):
+        return dg.in_process_executor
+    if isinstance(profile, MultiprocessProfile):
+        settings = {"max_concurrent": process_count(profile.processes)}
+        return dg.multiprocess_executor.configured(settings, name="multiprocess")
+    try:
+        from dagster_dask import dask_executor
+
+        from perf_assets.infra.clusters import dask_arguments
+    except ImportError as error:
+        raise BadInputError(f"the profile needs Dask ({error}): pip install 'perf_assets[cluster]'") from None
+    kind, arguments = dask_arguments(profile)
+    executor: dg.ExecutorDefinition = dask_executor.configured({"cluster": {kind: arguments}}, name="dask")
+    return executor

@@ -47,15 +47,15 @@ def _in_words() -> Iterator[None]:
 
 
 def _advice(error: Exception) -> str:
-    told = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk of {lake_root()} is full: free some space; {AGAIN}"
-    if any(words in told for words in _LOCKED):
+    if any(words in message for words in _LOCKED):
         return f"the MLflow database is locked by another process: stop that; {AGAIN}"
-    if "psycopg2.OperationalError" in told:
+    if "psycopg2.OperationalError" in message:
         return f"PostgreSQL went away: start it, see 'perf-assets doctor'; {AGAIN}"
     if isinstance(error, BusyError | OSError | RegistryError):
-        return f"{told}: {AGAIN}"
+        return f"{message}: {AGAIN}"
     if isinstance(error, BadInputError):
-        return told
-    return f"a fault of perf_assets, report it with this run's log ({type(error).__name__}: {told}): {AGAIN}"
+        return message
+    return f"a fault of perf_assets, report it with this run's log ({type(error).__name__}: {message}): {AGAIN}"

@@ -13,7 +13,7 @@ from perf_assets.defs.scheduling import assets as schedule
 from perf_assets.defs.sources import assets as models
 from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
-from perf_assets.defs.targets import pairs as matrix
+from perf_assets.defs.targets import pair_matrix
 from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.vectors import assets as vectors
 
@@ -69,7 +69,7 @@ adapt_machine_job = _job(
     "adapt_machine", _ADAPTATION, "Adapt, register, judge and score the target model of a machine, write its page"
 )
 score_all_pairs_job = _job(
-    "evaluate_pairs", [matrix.eval_transfer__matrix], "Score target models for all ordered pairs of machines"
+    "evaluate_pairs", [pair_matrix.eval_transfer__matrix], "Score target models for all ordered pairs of machines"
 )
 train_vector_job = _job(
     "train_vectors",
@@ -92,7 +92,7 @@ train_and_evaluate_job = _job(
         models.ENCODER,
         models.train_source_models,
         models.model_source__inputs,
-        matrix.eval_transfer__matrix,
+        pair_matrix.eval_transfer__matrix,
         evaluation.eval_xamm__scores,
         evaluation.eval_xamm__embeddings,
         evaluation.eval_xamm__report,

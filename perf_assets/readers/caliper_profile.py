@@ -260,12 +260,12 @@ def _communication_share(
 
 def _ranks(source: SourceFile, profile: caliper.CaliperRecords, rows: Iterable[Row]) -> int:
     """MPI ranks that the metadata says, or of which there are records."""
-    told = {name: count for name in RANKS if (count := _whole(profile.metadata, (name,)))}
-    if len(set(told.values())) > 1:
-        said = " and ".join(f"{count} ({name})" for name, count in told.items())
-        raise unreadable(source, f"contradicts itself: it is of {said} ranks; land a file of one run")
-    if told:
-        return next(iter(told.values()))
+    rank_counts = {name: count for name in RANKS if (count := _whole(profile.metadata, (name,)))}
+    if len(set(rank_counts.values())) > 1:
+        counts_text = " and ".join(f"{count} ({name})" for name, count in rank_counts.items())
+        raise unreadable(source, f"contradicts itself: it is of {counts_text} ranks; land a file of one run")
+    if rank_counts:
+        return next(iter(rank_counts.values()))
     return max(len({row.facts["mpi.rank"] for row in rows if "mpi.rank" in row.facts}), 1)
 
 

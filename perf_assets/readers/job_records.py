@@ -102,8 +102,8 @@ def _finished(
 
 def _some(source: SourceFile, profiles: list[Profile], others: Counter[str]) -> list[Profile]:
     if not profiles:
-        told = ", ".join(f"{count} {printable(state)[:40]}" for state, count in others.most_common(5))
-        raise unreadable(source, f"has no job that is completed, with a time ({told or 'no job at all'})")
+        counted_states = ", ".join(f"{count} {printable(state)[:40]}" for state, count in others.most_common(5))
+        raise unreadable(source, f"has no job that is completed, with a time ({counted_states or 'no job at all'})")
     return profiles
 
 

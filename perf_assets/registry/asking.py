@@ -1,8 +1,10 @@
-"""Asking any registered model with a table: the columns of its signature go in, its own answers come out."""
+"""Ask any registered model with a table: the columns of its signature go in, its own answers come out."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,39 @@ from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, 
 from perf_assets.registry.source import WITH_AMM
 from perf_assets.registry.store import first_line
 from perf_assets.registry.versions import CHAMPION, all_aliases, load_code
+
+_KEPT = 8
+
+
+@dataclass(frozen=True, eq=False)
+class TableAnswer:
+    """What a registered model says of the rows of a table."""
+
+    model: str
+    version: int
+    frame: pd.DataFrame
+    """Its own answers: one row per row that was asked, or as its signature says."""
+
+
+class RegisteredModels:
+    """Registered models, loaded when they are first asked; the last few are kept."""
+
+    def __init__(self) -> None:
+        self._loaded: OrderedDict[tuple[str, int], OpenModel] = OrderedDict()
+        self._lock = Lock()
+
+    def ask(self, reference: str, table: pd.DataFrame) -> TableAnswer:
+        """Answers of `NAME`, `NAME@ALIAS` or `NAME/VERSION`; an alias is looked up anew each time."""
+        key = resolve(reference)
+        with self._lock:
+            model = self._loaded.get(key)
+            if model is None:
+                model = self._loaded[key] = open_model(*key)
+                while len(self._loaded) > _KEPT:
+                    self._loaded.popitem(last=False)
+            self._loaded.move_to_end(key)
+        return TableAnswer(model.name, model.version, model.answer(table))
+
 
 _REFERENCE = re.compile(r"(?P<name>[^@/]+)(?:@(?P<alias>[^@/]+)|/(?P<version>[1-9]\d*))?")
 _USED = (CHAMPION, WITH_AMM)
@@ -122,3 +157,8 @@ def _text(value: Any) -> str | None:
 def _flag(value: Any) -> bool | None:
     text = str(value).strip().lower()
     return True if text in _TRUE else False if text in _FALSE else None
+
+
+def ask_table(reference: str, table: pd.DataFrame) -> TableAnswer:
+    """Ask a registered model once."""
+    return RegisteredModels().ask(reference, table)

@@ -84,8 +84,8 @@ def load_source(version: int) -> SourceModel:
     try:
         return SourceModel.load(fitted_folder(NAME, version))
     except (KeyError, TypeError, ValueError) as error:
-        told = f"{NAME} version {version} was stored by another version of perf_assets ({error!r})"
-        raise RegistryError(f"{told}: run 'perf-assets train'") from None
+        message = f"{NAME} version {version} was stored by another version of perf_assets ({error!r})"
+        raise RegistryError(f"{message}: run 'perf-assets train'") from None
 
 
 def load_basis(version: int) -> PriorBasis:

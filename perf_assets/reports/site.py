@@ -112,7 +112,7 @@ class Part:
     """A section of a page."""
 
     title: str
-    said: str
+    text: str
     charts: Sequence[Chart]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """Tables by caption; the first column names the row."""

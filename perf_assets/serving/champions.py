@@ -43,7 +43,7 @@ class Models:
         self._landings: dict[str, int] = {}
         self._source: ServedSource | None = None
         self._described: tuple[int, ...] = ()
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._loading, self._loading_source = threading.RLock(), threading.Lock()
 
     def machines(self) -> list[str]:
@@ -168,10 +168,10 @@ class Models:
         """A champion that cannot be loaded does not hold up the others, and is told of once."""
         try:
             yield
-            self._told.pop(machine, None)
+            self._reported.pop(machine, None)
         except BadInputError as error:
-            if self._told.get(machine) != str(error):
-                self._told[machine] = str(error)
+            if self._reported.get(machine) != str(error):
+                self._reported[machine] = str(error)
                 self._say(f"the champion of {machine} cannot be used: {error}")
 
     def _take(self, machine: str, version: int) -> None:

@@ -55,9 +55,9 @@ class ServedSource:
         """One answer per run; `why` says why no target model answers."""
         counters, warnings = [], []
         for run in runs:
-            features, said = self._features(run, microarchitecture.get(run.machine))
+            features, feature_warnings = self._features(run, microarchitecture.get(run.machine))
             counters.append(features)
-            warnings.append([why, *said])
+            warnings.append([why, *feature_warnings])
         questions = Questions(
             sources=[self._seen_as(run.machine, run) for run in runs],
             targets=[self._seen_as(target, run) for run in runs],
@@ -68,8 +68,8 @@ class ServedSource:
         )
         predicted = self.model.predict(questions)
         return [
-            self._answer(run, target, predicted, position, said)
-            for position, (run, said) in enumerate(zip(runs, warnings, strict=True))
+            self._answer(run, target, predicted, position, run_warnings)
+            for position, (run, run_warnings) in enumerate(zip(runs, warnings, strict=True))
         ]
 
     def _features(self, run: Run, microarchitecture: str | None) -> tuple[Floats, list[str]]:

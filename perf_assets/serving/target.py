@@ -228,8 +228,8 @@ class ServedTarget:
         found = self.known_run(run.app, run.args, run.ranks, run.threads, seen_as=seen_as)
         if found is None:
             return None
-        said = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
-        return replace(found, warnings=(said, *warnings, *self._standing_warnings(seen_as)))
+        origin = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
+        return replace(found, warnings=(origin, *warnings, *self._standing_warnings(seen_as)))
 
     def learned_from(self, asked: CheckedRun) -> bool:
         """Whether the champion was made with a time of this configuration on the machine itself."""
@@ -279,10 +279,10 @@ class ServedTarget:
             return self._existing(self.machine if run.uses_gpus else host), []
         if run.app in self._apps_on_hosts and run.app not in self._apps_on_gpus:
             return self._existing(host), [f"{run.app} is taken to run without GPUs, as it did so far"]
-        said = (
+        reason = (
             [] if run.app in self._apps_on_gpus else [f"{run.app} is taken to use GPUs: say uses_gpus if it does not"]
         )
-        return self._existing(self.machine), said
+        return self._existing(self.machine), reason
 
     def _apps_on(self, machines: Collection[str]) -> set[str]:
         """Applications that ran on one of these."""

@@ -27,6 +27,9 @@ from perf_assets.core.manifest import (
 from perf_assets.infra.files import sha256_of
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 
+LANDING_SECONDS = "PERF_ASSETS_LANDING_SECONDS"
+_DEFAULT_SECONDS = 30
+
 
 @dataclass(frozen=True)
 class Landing:
@@ -218,3 +221,11 @@ def _swap_in(incoming: Path, directory: Path) -> None:
     finally:
         if superseded is not None:
             shutil.rmtree(superseded, ignore_errors=True)
+
+
+def landing_seconds() -> int:
+    """Seconds between two looks of the landing sensor: `PERF_ASSETS_LANDING_SECONDS`, or 30."""
+    given = os.environ.get(LANDING_SECONDS) or str(_DEFAULT_SECONDS)
+    if not given.isascii() or not given.isdigit() or int(given) < 1:
+        raise BadInputError(f"{LANDING_SECONDS} is {given!r}: give a whole number of seconds, 1 or more")
+    return int(given)

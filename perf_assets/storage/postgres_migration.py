@@ -61,8 +61,8 @@ def carry_over(address: Address, sources: Iterable[Files]) -> dict[str, int]:
                 for files in sources:
                     counts |= _carry(target, files)
         except (SQLAlchemyError, ValueError) as error:
-            told = str(getattr(error, "orig", None) or error).splitlines()[0]
-            raise BadInputError(f"nothing was carried over, {address} is as it was ({told})") from None
+            problem = str(getattr(error, "orig", None) or error).splitlines()[0]
+            raise BadInputError(f"nothing was carried over, {address} is as it was ({problem})") from None
         finally:
             engine.dispose()
     return counts

@@ -49,7 +49,7 @@ def train_and_register_encoder(
     from perf_assets.features.fleet.samples import fleet_samples
     from perf_assets.models.source.amm_options import train_encoder
     from perf_assets.registry.amm import register_encoder
-    from perf_assets.reports.machine.encoder_card import encoder_card
+    from perf_assets.reports.machine.card import encoder_card
 
     samples = fleet_samples(tables, with_scaling=True)
     trained = train_encoder(samples, seed, progress, chooses_options=chooses_options)

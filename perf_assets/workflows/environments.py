@@ -6,8 +6,8 @@ from typing import Any
 from perf_assets.core.environment import check_environment, is_meant
 from perf_assets.core.errors import UnknownError, listed
 from perf_assets.core.tables.runs import ENVIRONMENTS
-from perf_assets.storage.environments import name_environment
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.named_environments import name_environment
 from perf_assets.workflows.fleet import open_warehouse
 
 _QUERY = f"""

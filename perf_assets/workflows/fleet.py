@@ -9,8 +9,8 @@ from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.landing import BUNDLES
 from perf_assets.core.tables.runs import CONFIGURATION, COUNTERS_WIDE
 from perf_assets.features.counters.derivations import deriving, unmapped
-from perf_assets.storage.environments import named_environments
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.named_environments import named_environments
 from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:

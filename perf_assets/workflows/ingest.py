@@ -10,13 +10,19 @@ import pyarrow.compute as pc
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import Manifest, utc_naive
+from perf_assets.infra.fanout import side_by_side
 from perf_assets.infra.leases import leased
+from perf_assets.infra.profile import DaskProfile, current_profile
+from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake, LandedBundle, landed_digests
 from perf_assets.storage.landing import verified_manifest
 from perf_assets.storage.quarantine import is_refused, quarantine, release
 from perf_assets.storage.record import LIMITS, Batch, MachineRecord, RecordLimits
 from perf_assets.storage.warehouse import Warehouse
 
+_FEW_BUNDLES = 100
+"""Bundles that are read faster here than sent to workers."""
+_BUNDLES_PER_TASK = 20
 _LOCK_WAIT_SECONDS = 600.0
 _STORAGE_ERRORS = (OverflowError, UnicodeError, pa.ArrowException)
 """Errors that values outside the columns' types raise, where no reader refused them."""
@@ -266,3 +272,38 @@ def _count(outcome: Ingestion, row: Mapping[str, Any]) -> None:
         outcome.quarantined_count += 1
     else:
         outcome.ingested_count += 1
+
+
+def read_ahead(bundles: Sequence[LandedBundle]) -> Iterator[Prepared | None]:
+    """Each bundle as a Dask worker read it while this process writes, in order; None where it is left to the caller.
+
+    Workers reach the landing zone under the same path. What they cannot read they leave out: it is read here, where it
+    is refused with its reason.
+    """
+    if len(bundles) < _FEW_BUNDLES or not isinstance(current_profile(), DaskProfile):
+        yield from one_by_one(bundles)
+        return
+    folders = [bundle.directory for bundle in bundles]
+    starts = range(0, len(folders), _BUNDLES_PER_TASK)
+    tasks = [(start, tuple(folders[start : start + _BUNDLES_PER_TASK])) for start in starts]
+    early: dict[int, list[Prepared | None]] = {}
+    turn = 0
+    for (start, _), prepared in side_by_side(_read_some, None, tasks):
+        early[start] = prepared
+        while turn in early:
+            yield from early.pop(turn)
+            turn += _BUNDLES_PER_TASK
+
+
+def _read_some(_: None, task: tuple[int, tuple[Path, ...]]) -> list[Prepared | None]:
+    return [_read(LandedBundle(folder)) for folder in task[1]]
+
+
+def _read(bundle: LandedBundle) -> Prepared | None:
+    try:
+        manifest = verified_manifest(bundle, bundle.directory.parent.name)
+        content = read_bundle(bundle.directory, manifest, bundle.digest, bundle.name)
+        rows = {table: list(made) for table, made in content.rows.items()}
+    except BadInputError:
+        return None
+    return Prepared(bundle.digest, manifest, content.format, rows)

@@ -94,5 +94,5 @@ class Contest(Generic[Model]):
         """Runs that contradict the champion most, where it has drifted."""
         if not drifted.has_drifted:
             return []
-        told = ", ".join(f"{run} {self.drift_text.format(ratio)}" for run, ratio in drifted.worst)
-        return [f"new runs furthest from what was predicted: {told}"]
+        worst_runs = ", ".join(f"{run} {self.drift_text.format(ratio)}" for run, ratio in drifted.worst)
+        return [f"new runs furthest from what was predicted: {worst_runs}"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.features.samples import Floats, Indices, PairedSamples
-    from perf_assets.workflows.adapt import AdaptationInputs
+    from perf_assets.workflows.paired_inputs import AdaptationInputs
 
 OURS, TARGET_ONLY, UNCHANGED = "product", "target_only", "source_unchanged"
 """Methods that are compared: what would be registered, the better of the models of the shots alone, and the time on the

@@ -19,9 +19,9 @@ from perf_assets.reports.machine.facts import MachineFacts
 from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.pages import machine_page_name, store_page
 from perf_assets.storage.results import rows_of, stored
-from perf_assets.workflows.adapt import reference_machine
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.kept_aside import scored
+from perf_assets.workflows.paired_inputs import reference_machine
 from perf_assets.workflows.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
 
 def _sheet(fleet: Fleet, machine: str) -> dict[str, str]:
     """The data sheet in the words of a person; empty where there is none."""
-    from perf_assets.reports.machine.sheet import sheet_rows
+    from perf_assets.reports.machine.page import sheet_rows
 
     rows = fleet.warehouse.frame(f"SELECT * FROM {SPECS.name} WHERE machine = ?", [machine])
     return {} if rows.empty else sheet_rows({str(name): value for name, value in rows.iloc[0].to_dict().items()})

@@ -194,14 +194,14 @@ def _caches(sheet: Sheet, processors: Path) -> None:
     """Caches of one core, and those of the last level of a whole socket, of which there may be several."""
     last: dict[str, int] = {}
     for index in sorted(processors.glob("cpu[0-9]*/cache/index*")):
-        said = {name: _text(index / name) for name in ("level", "type", "size", "shared_cpu_list")}
-        size = _size(said["size"])
-        if said["type"] == "Instruction" or not size:
+        cache_facts = {name: _text(index / name) for name in ("level", "type", "size", "shared_cpu_list")}
+        size = _size(cache_facts["size"])
+        if cache_facts["type"] == "Instruction" or not size:
             continue
-        if said["level"] == "3":
-            last[said["shared_cpu_list"]] = size
-        elif said["level"] in ("1", "2"):
-            sheet.put(f"caches.l{said['level']}_bytes", size)
+        if cache_facts["level"] == "3":
+            last[cache_facts["shared_cpu_list"]] = size
+        elif cache_facts["level"] in ("1", "2"):
+            sheet.put(f"caches.l{cache_facts['level']}_bytes", size)
     if last:
         sheet.put("caches.l3_bytes", sum(last.values()) // int(sheet.fields.get("cpu.sockets", 1)))
     cpu = processors / "cpu0"

@@ -11,14 +11,14 @@ from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.storage.results import rows_of, store
-from perf_assets.workflows.adapt import (
+from perf_assets.workflows.fleet import Fleet
+from perf_assets.workflows.paired_inputs import (
     AdaptationInputs,
     adaptation_inputs,
     adapting,
     reference_machine,
     target_tags,
 )
-from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perf_assets.models.transfer.adapted import AdaptedTransfer
     from perf_assets.reports.machine.card import CardFacts
     from perf_assets.workflows.judge import Contest
-    from perf_assets.workflows.unpaired import UnpairedInputs
+    from perf_assets.workflows.unpaired_inputs import UnpairedInputs
 
 Progress = Callable[[str], None]
 _COVERAGE = 0.9
@@ -72,7 +72,7 @@ def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest)
     code that makes models. Refuses, with the reason, where none of it can be done.
     """
     from perf_assets.models.target.model import TargetSettings
-    from perf_assets.workflows.unpaired import unpaired_inputs
+    from perf_assets.workflows.unpaired_inputs import unpaired_inputs
 
     runs = fleet.runs(machine)
     paired, why = None, f"none of its {len(runs)} configurations ran on another machine"

@@ -329,8 +329,8 @@ def unpaired_tables(
         except BadInputError as error:
             problems.append(str(error))
     if not sources:
-        told = f": {'; '.join(problems)}" if problems else ""
-        raise BadInputError(f"no other machine has runs that {machine} could be adapted from{told}")
+        problems_text = f": {'; '.join(problems)}" if problems else ""
+        raise BadInputError(f"no other machine has runs that {machine} could be adapted from{problems_text}")
     return UnpairedTables(ours, tuple(sources), catalogue)
 
 

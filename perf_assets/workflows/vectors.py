@@ -271,11 +271,11 @@ def state(warehouse: Warehouse, limit_days: int) -> VectorState:
     # Versions of older releases do not say: they count as speaking of all, and the next training tells.
     measured = warehouse.frame(_MEASURED, {"least": LEAST_SHOTS})["machine"].tolist()
     machines = tags[SPEAKS_OF].split(", ") if SPEAKS_OF in tags else measured
-    told = tags.get(TRAINED_AT)
+    trained_at = tags.get(TRAINED_AT)
     return VectorState(
         version=version,
         challenger_version=aliases.get(CHALLENGER),
-        trained_at=datetime.fromisoformat(told) if told else created_at(NAME, version),
+        trained_at=datetime.fromisoformat(trained_at) if trained_at else created_at(NAME, version),
         machines=tuple(machines),
         absent_machines=tuple(machine for machine in measured if machine not in machines),
         limit_days=limit_days,

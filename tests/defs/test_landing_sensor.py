@@ -14,7 +14,6 @@ from dagster._core.events import EngineEventData
 from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.pace import VARIABLE, landing_seconds
 from perf_assets.defs.ingest import sensor as landing
 from perf_assets.defs.ingest.sensor import landing_sensor
 from perf_assets.defs.jobs import refresh_machine_job
@@ -24,6 +23,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.schedules import nightly_ingestion
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.landing import LANDING_SECONDS, landing_seconds
 from perf_assets.workflows.ingest import ingest_machine
 from tests.defs.conftest import land_perf_stat, spoil
 
@@ -292,11 +292,11 @@ def test_the_nightly_schedule_loads_a_record_that_was_never_loaded(
 
 
 def test_how_often_it_looks_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(LANDING_SECONDS)
     assert landing_seconds() == 30
-    monkeypatch.setenv(VARIABLE, "7")
+    monkeypatch.setenv(LANDING_SECONDS, "7")
     assert landing_seconds() == 7
     for wrong in ("0", "-1", "1.5", "soon", "\u0663"):
-        monkeypatch.setenv(VARIABLE, wrong)
-        with pytest.raises(BadInputError, match=f"{VARIABLE} is .*give a whole number of seconds"):
+        monkeypatch.setenv(LANDING_SECONDS, wrong)
+        with pytest.raises(BadInputError, match=f"{LANDING_SECONDS} is .*give a whole number of seconds"):
             landing_seconds()

@@ -19,10 +19,10 @@ from perf_assets.core.tables.runs import CURRENT_RUNS, ENVIRONMENTS, FEATURES
 from perf_assets.features.samples import Floats
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.readers.read import read
-from perf_assets.serving.compare.environments import estimated
-from perf_assets.storage.environments import ENVIRONMENTS_NAME, named_environments
+from perf_assets.serving.compare.upgrades import estimated
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
+from perf_assets.storage.named_environments import ENVIRONMENTS_NAME, named_environments
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.fleet import Fleet, open_warehouse

@@ -14,7 +14,6 @@ import pytest
 from distributed import LocalCluster
 
 from perf_assets.core.errors import ClusterError
-from perf_assets.defs.reading_ahead import read_ahead
 from perf_assets.infra import clusters
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.infra.profile import VARIABLE
@@ -24,7 +23,7 @@ from perf_assets.scheduling.experiment import Experiment
 from perf_assets.scheduling.simulate import Machine
 from perf_assets.storage.checkpoints import Checkpoints
 from perf_assets.storage.lake import Lake, LandedBundle
-from perf_assets.workflows.ingest import Prepared, ingest_machine
+from perf_assets.workflows.ingest import Prepared, ingest_machine, read_ahead
 from tests.defs.conftest import land_perf_stat, spoil
 from tests.infra.tasks import LOCAL, drawn, failing, killing, nested, new_pages, noted, write_profile
 from tests.models.fleets import fleet as small_fleet

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.defs.executor import profile_executor
+from perf_assets.defs.build import profile_executor
 from perf_assets.infra import threads
 from perf_assets.infra.profile import (
     FILES,

@@ -18,7 +18,7 @@ AT_ONCE = 8
 
 
 def open_home() -> None:
-    from perf_assets.defs.operate.runs import open_instance
+    from perf_assets.defs.operate.launch import open_instance
 
     with open_instance() as instance:
         assert instance.get_runs_count() == 0
@@ -77,7 +77,7 @@ def one_round(opening: str, root: Path, storage: str) -> list[str]:
 
 def main(opening: str, root: str, *storages: str) -> None:
     """A round for each address of a storage; an empty one is a SQLite file."""
-    import perf_assets.defs.operate.runs
+    import perf_assets.defs.operate.launch
     import perf_assets.registry.store  # noqa: F401
 
     told = [one_round(opening, Path(root) / str(number), storage) for number, storage in enumerate(storages)]

@@ -14,7 +14,7 @@ from perf_assets.cli.commands.database import command
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.paths import mlflow_tracking_uri
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, own_process
-from perf_assets.defs.operate.runs import ingest_machines, open_instance
+from perf_assets.defs.operate.launch import ingest_machines, open_instance
 from perf_assets.infra.postgres import Address
 from perf_assets.registry.store import open_store
 from tests.defs.conftest import land_perf_stat, spoil

@@ -9,7 +9,7 @@ from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.registry.amm import NAME, SIGNATURE, load_encoder, register_encoder, vectors
 from perf_assets.registry.store import open_store
 from perf_assets.registry.versions import CHAMPION, load, tags_of, versions
-from perf_assets.reports.machine.encoder_card import encoder_card
+from perf_assets.reports.machine.card import encoder_card
 from tests.described import quick_encoder
 from tests.features.fleet_tables import fleet_tables
 

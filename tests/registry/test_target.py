@@ -11,7 +11,7 @@ from perf_assets.models.common.questions import with_questions
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
 from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.store import open_store
-from perf_assets.registry.tables.runs import questions
+from perf_assets.registry.tables.questions import questions
 from perf_assets.registry.tables.target import answer, example_questions
 from perf_assets.registry.target import champion_of, log_learning_curve, made_of, register_target, registered_name
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, registered, versions

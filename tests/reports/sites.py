@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from perf_assets.reports.fleet.page import fleet_page
-from perf_assets.reports.fleet.pairs import gain_chart, pairs_page
+from perf_assets.reports.fleet.pair_gains import gain_chart, pairs_page
 from perf_assets.reports.machine.page import machine_page
 from perf_assets.reports.modelx.page import modelx_page
 from perf_assets.reports.schedule.page import day_chart, schedule_page, sweep_chart, turnaround_chart

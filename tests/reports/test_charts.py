@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from perf_assets.core.text import csv_of
 from perf_assets.reports.fleet.page import champion_errors, fleet_page
-from perf_assets.reports.fleet.pairs import gain_chart, pairs_page
+from perf_assets.reports.fleet.pair_gains import gain_chart, pairs_page
 from perf_assets.reports.machine import figures as machine_charts
 from perf_assets.reports.machine import figures as machine_figures
 from perf_assets.reports.machine.numbers import method_name

@@ -1,5 +1,5 @@
 from perf_assets.demo.fleet_machines import load_machines
-from perf_assets.reports.machine.sheet import sheet_rows
+from perf_assets.reports.machine.page import sheet_rows
 
 
 def test_a_data_sheet_is_told_in_units_of_people() -> None:

@@ -18,7 +18,7 @@ from perf_assets.core.text import csv_of, in_markdown, markdown_rows
 from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.reports.style import save
-from perf_assets.serving.runs import stored_runs
+from perf_assets.serving.asked_runs import stored_runs
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
@@ -115,7 +115,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers() -> None:
 
 
 def test_every_csv_for_people_is_made_without_formulas() -> None:
-    digests = {"workflows/adapt.py", "workflows/describe.py"}
+    digests = {"workflows/paired_inputs.py", "workflows/describe.py"}
     allowed = {"core/text.py", "demo/writers/samples.py", "models/source/amm_options.py", *digests}
     """The one place; measurements that are simulated; a stored model's numbers; digests of rows, which nobody opens."""
     writers = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if ".to_csv(" in file.read_text()}

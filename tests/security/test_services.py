@@ -115,10 +115,10 @@ def test_a_store_that_cannot_be_used_is_said_without_its_password(monkeypatch: p
 def test_pages_listen_on_this_machine_only_and_no_argument_is_a_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perf_assets.defs.operate import dead_runs, runs
+    from perf_assets.defs.operate import dead_runs, launch
 
     started: list[tuple[list[str], dict[str, str]]] = []
-    monkeypatch.setattr(runs, "open_instance", lambda: None)
+    monkeypatch.setattr(launch, "open_instance", lambda: None)
     monkeypatch.setattr(dead_runs, "end_dead_runs", lambda instance: None)
     monkeypatch.setattr(up, "Service", lambda name, command, log, env, *_: started.append((command, env)))
     monkeypatch.setattr(up, "wait_until_ready", lambda *_: None)

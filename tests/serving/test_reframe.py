@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from perf_assets.cli.commands.reference import reframe_module
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.listing import references
-from perf_assets.serving.reframe import reframe_module
 
 _SETTINGS = """
 site_configuration = {

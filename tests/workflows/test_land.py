@@ -12,7 +12,7 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import Manifest, parse_manifest
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.serving.runs import read_runs
+from perf_assets.serving.asked_runs import read_runs
 from perf_assets.storage.aliases import known_applications, load_aliases, same_name
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land

@@ -78,7 +78,7 @@ def command(
 
 def _adapt_datasets(datasets: tuple[str, ...], seed: int, seeds: int, *, as_json: bool) -> None:
     from perf_assets.core.tables.datasets import DATASET_VERDICTS
-    from perf_assets.defs.operate.runs import adapt_datasets
+    from perf_assets.defs.operate.launch import adapt_datasets
     from perf_assets.registry.transfer import registered_name
     from perf_assets.registry.versions import CHAMPION, versions
     from perf_assets.storage.datasets import stored_names
@@ -105,6 +105,6 @@ def _adapt_datasets(datasets: tuple[str, ...], seed: int, seeds: int, *, as_json
 
 def adapt(machines: list[str], seed: int, seeds: int, most_shots: int = 200) -> None:
     """Adapt with a line for each machine."""
-    from perf_assets.defs.operate.runs import adapt_machines
+    from perf_assets.defs.operate.launch import adapt_machines
 
     adapt_machines(machines, seed, seeds, say_stage, {"most_shots": most_shots})

@@ -93,8 +93,8 @@ def _nothing_running(home: Path) -> Iterator[None]:
         try:
             held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
         except BusyError:
-            told = "'perf-assets up' is running and would go on with the old database: stop it first"
-            raise BusyError(told) from None
+            busy_reason = "'perf-assets up' is running and would go on with the old database: stop it first"
+            raise BusyError(busy_reason) from None
         yield
 
 
@@ -102,7 +102,7 @@ def _use_postgres(address: Address, *, carry_over: bool) -> None:
     """Make the database ready, and use it from now on."""
     if carry_over:
         _check_files()
-    from perf_assets.defs.operate.runs import migrate_instance
+    from perf_assets.defs.operate.launch import migrate_instance
     from perf_assets.registry.store import migrate
 
     address.make_schemas(_DAGSTER, _MLFLOW)
@@ -121,7 +121,7 @@ def _use_postgres(address: Address, *, carry_over: bool) -> None:
 def _check_files() -> None:
     """Only SQLite files that nothing writes can be carried over."""
     from perf_assets.defs.operate.dead_runs import runs_at_work
-    from perf_assets.defs.operate.runs import open_instance
+    from perf_assets.defs.operate.launch import open_instance
 
     if any(store.where.startswith("postgresql") for store in stores()):
         raise BadInputError("PostgreSQL is in use: --carry-over is from SQLite files only")
@@ -136,8 +136,8 @@ def _carry_over(address: Address) -> None:
 
     store = mlflow_files(Path(mlflow_tracking_uri().removeprefix(f"{_SQLITE}:///")))
     counts = carry_over(address, [dagster_files(dagster_home()), store])
-    told = ", ".join(f"{table} {count}" for table, count in counts.items() if count)
-    say(f"carried over, and counted again: {told or 'nothing, there were no rows'}")
+    moved_rows = ", ".join(f"{table} {count}" for table, count in counts.items() if count)
+    say(f"carried over, and counted again: {moved_rows or 'nothing, there were no rows'}")
 
 
 def _write_choice(address: Address | None) -> None:

@@ -85,7 +85,7 @@ def _chosen(chosen: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _train(seed: int, *, is_quick: bool) -> str:
     """Train the source models; why they could not be made, if so."""
-    from perf_assets.defs.operate.runs import train_fleet
+    from perf_assets.defs.operate.launch import train_fleet
 
     try:
         train_fleet(seed, say_stage, _QUICK if is_quick else {}, chooses_amm_options=not is_quick)
@@ -96,7 +96,7 @@ def _train(seed: int, *, is_quick: bool) -> str:
 
 def _write_page() -> str:
     """Write the first page, and that of the machines' descriptions, which late ones have joined; why not, if so."""
-    from perf_assets.defs.operate.runs import write_site
+    from perf_assets.defs.operate.launch import write_site
 
     problems = write_site((), say_stage, has_amms=True)
     _draw(Lake.default())

@@ -249,12 +249,12 @@ def _machines() -> Iterator[Diagnosis]:
     from perf_assets.workflows.readiness import Readiness
 
     try:
-        missing = {name: said for name in names if (said := Readiness.of(Fleet(lake), name).missing)}
+        missing = {name: problem for name in names if (problem := Readiness.of(Fleet(lake), name).missing)}
     except BadInputError as error:
         yield Diagnosis("models", "problem", str(error), "see the lines above")
         return
-    for name, said in missing.items():
-        what, _, advice = said.rpartition(": ")
+    for name, problem in missing.items():
+        what, _, advice = problem.rpartition(": ")
         yield Diagnosis("models", "warning", f"{name}: {what}", advice)
     if not missing:
         yield Diagnosis("models", "ok", f"all {len(names)} machines have one")

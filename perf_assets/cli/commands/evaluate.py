@@ -38,7 +38,7 @@ command.add_command(modelx)
 )
 def xamm(seeds: int, methods: tuple[str, ...], embeddings: tuple[str, ...]) -> None:
     """Run the xAMM experiments on the machines of the lake and write their page (several minutes)."""
-    from perf_assets.defs.operate.runs import evaluate_xamm
+    from perf_assets.defs.operate.launch import evaluate_xamm
 
     evaluate_xamm(seeds, say_stage, methods, embeddings)
     click.echo(Lake.default().reports / "xamm.html")
@@ -56,7 +56,7 @@ def xamm(seeds: int, methods: tuple[str, ...], embeddings: tuple[str, ...]) -> N
 )
 def pairs(seeds: int, shots: tuple[int, ...]) -> None:
     """Score target models for all ordered pairs of machines of the lake; goes on where it was stopped."""
-    from perf_assets.defs.operate.runs import score_pairs
+    from perf_assets.defs.operate.launch import score_pairs
 
     score_pairs(seeds, shots, say_stage)
     click.echo(f"table {TRANSFER_MATRIX.name} in {Lake.default().warehouse}")

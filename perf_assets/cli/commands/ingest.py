@@ -11,7 +11,7 @@ from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from perf_assets.defs.operate.runs import MachineOutcome
+    from perf_assets.defs.operate.launch import MachineOutcome
 
 
 @click.command()
@@ -53,7 +53,7 @@ def ingest_with_progress(machines: list[str], *, reread: bool = False) -> list["
     from rich.console import Console
     from rich.progress import Progress
 
-    from perf_assets.defs.operate.runs import ingest_machines
+    from perf_assets.defs.operate.launch import ingest_machines
 
     outcomes = []
     with Progress(console=Console(stderr=True)) as progress:

@@ -42,18 +42,18 @@ def command(
     """
     check_machine(machine)
     check_known(Lake.default(), [machine])
-    said = {name: value for name, value in given.items() if value is not None}
+    given_facts = {name: value for name, value in given.items() if value is not None}
     if not profiles:
-        _told(said)
+        _checked_run(given_facts)
     from perf_assets.api import open_lake
+    from perf_assets.serving.asked_runs import read_rows
     from perf_assets.serving.requests import Observation, checked
-    from perf_assets.serving.runs import read_rows
 
     lake = open_lake()
     measured = (
-        [row for path in profiles for row in read_rows(Lake.default(), path, machine, said)]
+        [row for path in profiles for row in read_rows(Lake.default(), path, machine, given_facts)]
         if profiles
-        else [_told(said)]
+        else [_checked_run(given_facts)]
     )
     there = None
     if reference is not None:
@@ -94,8 +94,8 @@ def command(
     )
 
 
-def _told(said: dict[str, Any]) -> dict[str, Any]:
-    missing = [name for name in ("app", "ranks", "wall_seconds") if name not in said]
+def _checked_run(given_facts: dict[str, Any]) -> dict[str, Any]:
+    missing = [name for name in ("app", "ranks", "wall_seconds") if name not in given_facts]
     if missing:
         raise BadInputError(f"name a PROFILE, or give --{missing[0].replace('_', '-')}")
-    return said
+    return given_facts

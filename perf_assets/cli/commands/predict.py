@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perf_assets.cli.support.asking import ask_model
 from perf_assets.cli.support.lake import check_known, check_machine
 from perf_assets.cli.support.options import ANY_GPUS, gpus_in_use, json_option, run_options
-from perf_assets.cli.support.output import check_folder, print_json, say
+from perf_assets.cli.support.output import check_folder, print_json, print_table, say
 from perf_assets.cli.support.predictions import show_predictions
+from perf_assets.cli.support.tables import read_table
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.text import csv_of
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Prediction, Rows
+
+_SHOWN_ROWS = 50
+_DIGITS = 6
 
 
 @click.command()
@@ -77,7 +80,7 @@ def command(
         raise BadInputError("say --from and --to, or --model NAME and a TABLE")
     answers = _answers(profiles, source, target, uses_gpus, given, out, with_measured=not no_measured)
     if out is not None:
-        _write(out, answers)
+        _write(out, {"predictions": answers.to_dicts()}, _csv(answers))
         say(f"{len(answers)} predictions are in {out}")
     elif as_json:
         print_json({"predictions": answers.to_dicts()})
@@ -103,8 +106,8 @@ def _answers(
         check_machine(machine)
     if out is not None:
         check_folder(out)
-    said = {name: value for name, value in given.items() if value is not None}
-    only_files = sorted(set(said) - {"app", "args", "ranks"})
+    chosen = {name: value for name, value in given.items() if value is not None}
+    only_files = sorted(set(chosen) - {"app", "args", "ranks"})
     if not profiles and only_files:
         raise BadInputError(f"--{only_files[0].replace('_', '-')} is for a PROFILE: name one")
     check_known(Lake.default(), machines)
@@ -112,9 +115,9 @@ def _answers(
 
     lake = open_lake()
     if profiles:
-        runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **said)
+        runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **chosen)
     else:
-        runs = lake.runs(source, **said, uses_gpus=uses_gpus)
+        runs = lake.runs(source, **chosen, uses_gpus=uses_gpus)
     answers = lake.predict(runs, to=target, with_measured=with_measured)
     for note in answers.notes:
         say(note)
@@ -126,12 +129,39 @@ def _csv(answers: "Rows[Prediction]") -> str:
     return csv_of(frame.assign(warnings=frame["warnings"].map("; ".join)))
 
 
-def _write(out: Path, answers: "Rows[Prediction]") -> None:
-    """Write answers whole or not at all."""
+def _write(out: Path, document: dict[str, object], csv_text: str) -> None:
+    """Write answers, as the file's ending asks, whole or not at all."""
     import json
 
-    from perf_assets.infra.files import replacing
+    from perf_assets.infra.files import write_bytes
 
-    text = json.dumps({"predictions": answers.to_dicts()}, indent=1) if out.suffix == ".json" else _csv(answers)
-    with replacing(out.absolute()) as temporary:
-        temporary.write_text(text)
+    write_bytes(out.absolute(), (json.dumps(document, indent=1) if out.suffix == ".json" else csv_text).encode())
+
+
+def ask_model(reference: str, table: Path, out: Path | None, *, as_json: bool, as_csv: bool) -> None:
+    """Print or write what a registered model says of the rows of a table."""
+    from perf_assets.registry.asking import ask_table
+
+    if out is not None:
+        check_folder(out)
+    found = ask_table(reference, read_table(table))
+    records = found.frame.astype(object).where(found.frame.notna(), None).to_dict("records")
+    document = {"model": found.model, "version": found.version, "answers": records}
+    if out is not None:
+        _write(out, document, csv_of(found.frame))
+        say(f"{len(found.frame)} answers of {found.model} version {found.version} are in {out}")
+    elif as_json:
+        print_json(document)
+    elif as_csv:
+        click.echo(csv_of(found.frame), nl=False)
+    else:
+        shown = found.frame.head(_SHOWN_ROWS)
+        rows = [[_cell(value) for value in row] for row in shown.itertuples(index=False, name=None)]
+        title = f"{found.model} version {found.version}: {len(found.frame)} answers"
+        print_table(title, list(map(str, shown.columns)), rows)
+        if len(found.frame) > len(shown):
+            say(f"the first {len(shown)} of {len(found.frame)}: --out FILE, --csv and --json have all")
+
+
+def _cell(value: object) -> str:
+    return f"{value:.{_DIGITS}g}" if isinstance(value, float) else str(value)

@@ -1,5 +1,6 @@
-"""`perf-assets reference`."""
+"""`perf-assets reference`: predicted reference values, as YAML or as a Python module that ReFrame loads."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,40 @@ from perf_assets.cli.support.lake import check_known, check_machine
 from perf_assets.cli.support.options import json_option, one_machine
 from perf_assets.cli.support.output import check_folder, print_json, say
 from perf_assets.storage.lake import Lake
+
+_MODULE = '''\
+"""Predicted reference values of {machine}: not measured there{simulated}.
+
+    class Kripke(rfm.RunOnlyRegressionTest, PredictedReferences):
+        predicted_app, predicted_args, num_tasks = "Kripke", "--groups 8", 4
+
+        @performance_function("s")
+        def {variable}(self): ...
+
+A run passes within the 90% interval of its prediction, so that about one good run of ten does not.
+Made by 'perf-assets reference {machine} --reframe' from {models}.
+"""
+
+import reframe as rfm
+
+REFERENCES = {{
+{rows}
+}}
+"""(seconds, lower, upper, unit) by application, arguments, tasks and threads of a task."""
+
+
+# ReFrame 4.10 has another name for mixins.
+class PredictedReferences(getattr(rfm, "RegressionTestPlugin", None) or rfm.RegressionMixin):
+    """Gives a test its predicted reference, where there is one for what it runs."""
+
+    predicted_app = variable(str)
+    predicted_args = variable(str, value="")
+
+    @run_after("init")
+    def take_predicted_reference(self):
+        key = (self.predicted_app, self.predicted_args, self.num_tasks, self.num_cpus_per_task or 1)
+        self.reference = REFERENCES.get(key, {{}})
+'''
 
 _HEAD = """\
 # Predicted reference values of {machine}: not measured there. Each is [seconds, lower, upper, unit] as in ReFrame: a
@@ -33,9 +68,8 @@ def command(machine: str, app: str | None, as_module: bool, out: Path | None, as
     if out is not None:
         check_folder(out)
     from perf_assets.api import open_lake
-    from perf_assets.infra.files import replacing
+    from perf_assets.infra.files import write_bytes
     from perf_assets.serving.listing import references
-    from perf_assets.serving.reframe import reframe_module
 
     lake = open_lake()
     runs = lake.runs(lake.reference_machine(machine), app=app)
@@ -50,8 +84,7 @@ def command(machine: str, app: str | None, as_module: bool, out: Path | None, as
     if out is None:
         click.echo(text, nl=False)
         return
-    with replacing(out.absolute()) as temporary:
-        temporary.write_text(text)
+    write_bytes(out.absolute(), text.encode())
     say(f"{len(found['tests'])} references are in {out}")
 
 
@@ -61,3 +94,22 @@ def _yaml(found: dict[str, Any]) -> str:
     simulated = "\n# They come from simulated data." if found["is_simulated"] else ""
     head = _HEAD.format(machine=found["machine"], simulated=simulated)
     return head + str(yaml.safe_dump(found, sort_keys=False, width=120))
+
+
+def reframe_module(found: Mapping[str, Any]) -> str:
+    """Text of the module, from what `references` found."""
+    rows = []
+    for test in found["tests"]:
+        key = (test["app"], test["args"], test["ranks"], test["threads"])
+        values = {
+            system: {name: tuple(value) for name, value in by_name.items()}
+            for system, by_name in test["reference"].items()
+        }
+        rows.append(f"    {key!r}: {values!r},")
+    return _MODULE.format(
+        machine=found["machine"],
+        variable=found["variable"],
+        simulated=", and predicted from simulated data" if found.get("is_simulated") else "",
+        models=", ".join(found["models"]),
+        rows="\n".join(rows),
+    )

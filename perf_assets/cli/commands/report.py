@@ -30,7 +30,7 @@ def command(context: click.Context, as_json: bool) -> None:
 @json_option
 def fleet(as_json: bool) -> None:
     """Write the page of the fleet, through Dagster, and print where it is."""
-    from perf_assets.defs.operate.runs import write_fleet_page
+    from perf_assets.defs.operate.launch import write_fleet_page
     from perf_assets.storage.pages import INDEX
 
     write_fleet_page(say_stage)
@@ -54,7 +54,7 @@ def xamm(as_json: bool) -> None:
 
 def _write_site(lake: Lake, *, as_json: bool) -> None:
     from perf_assets.core.tables.models import AMMS, XAMM_EMBEDDINGS, XAMM_SCORES
-    from perf_assets.defs.operate.runs import write_site
+    from perf_assets.defs.operate.launch import write_site
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import versions
     from perf_assets.storage.pages import INDEX, machine_page_name, other_pages

@@ -51,7 +51,7 @@ def command(seed: int, methods: tuple[str, ...], is_quick: bool, as_json: bool) 
 
 def train(lake: Lake, seed: int, methods: Sequence[str] = (), *, is_quick: bool = False) -> None:
     """Train with a line for each stage."""
-    from perf_assets.defs.operate.runs import train_fleet
+    from perf_assets.defs.operate.launch import train_fleet
     from perf_assets.models.source.settings import SourceSettings
 
     known = SourceSettings()

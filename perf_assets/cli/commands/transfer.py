@@ -187,7 +187,7 @@ def _paired(
     for note in samples.notes:
         say(note)
 
-    from perf_assets.models.transfer.pairs import evaluate_paired_transfer, paired_task
+    from perf_assets.models.transfer.paired_candidate import evaluate_paired_transfer, paired_task
 
     last = len(samples.machines) - 1
     task, rows = paired_task(samples, 0, last)

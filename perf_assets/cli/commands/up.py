@@ -27,7 +27,6 @@ from perf_assets.cli.support.services import (
 )
 from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
-from perf_assets.core.pace import landing_seconds
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, sqlite_file
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
@@ -96,10 +95,11 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
     left running.
     """
     from perf_assets.core.site import load_site
+    from perf_assets.storage.landing import landing_seconds
 
     home = dagster_home()
     check_private_places()
-    # What these refuse is told here, not in a service's log.
+    # What these refuse is printed here, not in a service's log.
     landing_seconds()
     site = load_site(lake_root())
     with _only_one(home):
@@ -155,7 +155,7 @@ def _only_one(home: Path) -> Iterator[None]:
 def _make_ready(home: Path) -> None:
     """Bring the tables of databases to what the services need, and note who launches runs."""
     from perf_assets.defs.operate.dead_runs import note_launcher
-    from perf_assets.defs.operate.runs import migrate_instance, open_instance
+    from perf_assets.defs.operate.launch import migrate_instance, open_instance
 
     migrate_instance(home)
     store = mlflow_tracking_uri()
@@ -174,7 +174,7 @@ def _make_ready(home: Path) -> None:
 def _start_all(home: Path, addresses: Addresses) -> list[Service]:
     """Start all services: one code server loads the definitions, answers the page and the daemon, and executes runs."""
     from perf_assets.defs.operate.dead_runs import end_dead_runs
-    from perf_assets.defs.operate.runs import DEFINITIONS, daemon_is_alive, open_instance
+    from perf_assets.defs.operate.launch import DEFINITIONS, daemon_is_alive, open_instance
 
     instance = open_instance()
     end_dead_runs(instance)
@@ -256,7 +256,7 @@ def _workspace_of(home: Path, socket: Path) -> Path:
     """File that tells Dagster's services where the definitions are."""
     import yaml
 
-    from perf_assets.defs.operate.runs import DEFINITIONS
+    from perf_assets.defs.operate.launch import DEFINITIONS
 
     server = {"socket": str(socket), "location_name": DEFINITIONS}
     path = home / "service_logs" / "workspace.yaml"

@@ -32,7 +32,7 @@ def command(
     seconds. A model that is worse than the one in use stays @challenger.
     """
     from perf_assets.core.vector_settings import VectorSettings
-    from perf_assets.defs.operate.runs import add_to_vectors, make_vectors
+    from perf_assets.defs.operate.launch import add_to_vectors, make_vectors
 
     if added is not None:
         _check_alone(context)

@@ -81,7 +81,7 @@ def arrive_known(state: DemoState, machines: Sequence[str], is_shown: bool) -> A
 
 def arrive_late(state: DemoState, machines: Sequence[str], is_shown: bool) -> Arrival:
     """Land RAJAPerf and the first runs of late machines, keep others aside, ingest, and adapt models."""
-    from perf_assets.defs.operate.runs import adapt_machines
+    from perf_assets.defs.operate.launch import adapt_machines
     from perf_assets.workflows.kept_aside import store_truth
 
     lake = Lake.default()
@@ -140,7 +140,7 @@ def _ingest(machines: Sequence[str], *, is_shown: bool) -> dict[str, str]:
 
         outcomes = ingest_with_progress(list(machines))
     else:
-        from perf_assets.defs.operate.runs import ingest_machines
+        from perf_assets.defs.operate.launch import ingest_machines
 
         outcomes = list(ingest_machines(machines, lambda machine: None))
     return {outcome.machine: outcome.failure for outcome in outcomes if outcome.failure}

@@ -10,7 +10,7 @@ _SEED, _SEEDS = 0, 5
 
 def read_again(machine: str) -> None:
     """Bring the tables and the description of a machine up to date."""
-    from perf_assets.defs.operate.runs import ingest_machines
+    from perf_assets.defs.operate.launch import ingest_machines
 
     for outcome in ingest_machines([machine], lambda name: say_stage(f"tables of {name}")):
         if outcome.failure is not None:
@@ -29,7 +29,7 @@ def has_model(machine: str) -> bool:
 
 def adapt_again(machine: str) -> None:
     """Put a model of what remains of a machine in the place of the one before; where that is too little, none."""
-    from perf_assets.defs.operate.runs import adapt_machines
+    from perf_assets.defs.operate.launch import adapt_machines
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import forget, newest_version, promote
 
@@ -47,7 +47,7 @@ def adapt_again(machine: str) -> None:
 
 def remove_machine(lake: Lake, machine: str) -> None:
     """Take a machine out of the warehouse, the registry, Dagster and the page of the fleet."""
-    from perf_assets.defs.operate.runs import remove_partition, write_fleet_page
+    from perf_assets.defs.operate.launch import remove_partition, write_fleet_page
     from perf_assets.workflows.fleet import open_warehouse
 
     open_warehouse(lake).forget_machine(machine)

@@ -83,7 +83,7 @@ def _of_lake(
 ) -> None:
     """The asset `eval_modelx__table`."""
     from perf_assets.core.tables.datasets import MODELX_TABLE
-    from perf_assets.defs.operate.runs import make_modelx_table
+    from perf_assets.defs.operate.launch import make_modelx_table
     from perf_assets.models.transfer.modelx_table import ModelxRow
     from perf_assets.storage.results import stored
 

@@ -94,15 +94,15 @@ def wait_until_ready(services: Sequence[Service], timeout_seconds: float, say: C
     """Wait until all answer, and say which do not yet; raise if one ends or the time is over."""
     start = time.monotonic()
     deadline = start + timeout_seconds
-    waiting, said = list(services), ""
+    waiting, announced = list(services), ""
     while waiting:
         for service in services:
             service.check_alive()
         waiting = [service for service in waiting if not service.is_ready()]
         names = ", ".join(service.name for service in waiting)
-        if names and names != said:
+        if names and names != announced:
             say(f"waiting for {names} ({time.monotonic() - start:.0f} s so far)")
-            said = names
+            announced = names
         if waiting and time.monotonic() > deadline:
             names = ", ".join(f"{service.name} (log {service.log})" for service in waiting)
             raise BadInputError(f"no answer within {timeout_seconds:.0f} s from {names}")

@@ -9,12 +9,11 @@ from pydantic import Field
 from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES
 from perf_assets.defs.failures import explained
 from perf_assets.defs.partitions import machines
-from perf_assets.defs.reading_ahead import read_ahead
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import POOL, asset_spec, materialization
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.record import MachineRecord
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.ingest import ingest_machine, read_ahead
 
 _LOG_EVERY = 500
 

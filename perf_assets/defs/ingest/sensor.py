@@ -9,13 +9,12 @@ import dagster as dg
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.pace import landing_seconds
 from perf_assets.defs.jobs import refresh_machine_job
 from perf_assets.defs.operate.dead_runs import end_dead_runs
 from perf_assets.defs.partitions import datasets, machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.lake import Lake, landed_digests
-from perf_assets.storage.landing import landed_datasets
+from perf_assets.storage.landing import landed_datasets, landing_seconds
 from perf_assets.storage.quarantine import quarantine_strays
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.ingest import pending

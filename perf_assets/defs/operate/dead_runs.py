@@ -29,8 +29,8 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     for run in instance.get_runs(alive):
         process = _process_of(instance, run)
         if process is not None and not _is_alive(*process):
-            told = f"its process ({process[0]}) died: what it had done is kept, start it again"
-            instance.report_run_failed(run, told)
+            reason = f"its process ({process[0]}) died: what it had done is kept, start it again"
+            instance.report_run_failed(run, reason)
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             ended.append(run.run_id)
     return ended

@@ -281,7 +281,7 @@ def train_source_models(
 def _shown(lake: Lake, made: "RegisteredSource") -> Metadata:
     """Metadata of both source models: scores beside baselines, and how long it took."""
     from perf_assets.reports.site import picture
-    from perf_assets.reports.xamm.source_scores import source_scores
+    from perf_assets.reports.xamm.source_card import source_scores
 
     scores = picture(lambda target: source_scores(made.trained.scores, target))
     name = f"source-{made.versions[True].version}"

@@ -14,17 +14,35 @@ ceiling (the target's labels shuffled), and the rescaled value says where betwee
 large as the distance of the two distributions of the target asks for.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.severity import Severity
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.tables.unpaired import scaled_rows
 
 if TYPE_CHECKING:
     from perf_assets.models.transfer.task import TransferTask
+
+
+@dataclass(frozen=True)
+class Severity:
+    """Severity with what it must be compared with."""
+
+    severity: float
+    """Root mean squared error of the source's functions on the shots, or angle between directions (0 to 1)."""
+    floor: float
+    """What severity 0 looks like: the source on rows of its own."""
+    ceiling: float
+    """What no relation looks like: the target's labels shuffled."""
+    rescaled: float
+    """0 at the floor, 1 at the ceiling."""
+    rows_count: int
+    measure: str
+    """`functions` where source and target share features, else `directions`."""
+
 
 _MOST_BINS = 12
 _LEAST_A_BIN = 2

@@ -126,8 +126,8 @@ class AdaptedTarget:
         try:
             views = cls._views(folder, description)
         except (KeyError, TypeError) as error:
-            told = f"{folder} is a target model of an older release ({error!r}): run 'perf-assets adapt'"
-            raise UnreadableFileError(told) from None
+            message = f"{folder} is a target model of an older release ({error!r}): run 'perf-assets adapt'"
+            raise UnreadableFileError(message) from None
         return cls(description["machine"], load_samples(folder / _SAMPLES), views)
 
     @staticmethod

@@ -170,8 +170,8 @@ class AdaptedTransfer:
             if column in table.columns:
                 for row, value in enumerate(table[column].tolist()):
                     if not _is_missing(value) and str(value) not in levels:
-                        said = f"{column} {str(value)[:40]!r} was never seen: unlike all of {listed(sorted(levels))}"
-                        by_row[row] = [*by_row[row], said]
+                        warning = f"{column} {str(value)[:40]!r} was never seen: unlike all of {listed(sorted(levels))}"
+                        by_row[row] = [*by_row[row], warning]
         return ["; ".join(notes) for notes in by_row]
 
     def save(self, folder: Path) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.severity import Severity
 from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
@@ -22,7 +21,7 @@ from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs
 from perf_assets.models.common import archive
 from perf_assets.models.common.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.common.conformal import Interval, cross_conformal
-from perf_assets.models.common.severity import transfer_severity
+from perf_assets.models.common.severity import Severity, transfer_severity
 from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.transfer.alignment import Aligned
 from perf_assets.models.transfer.source_functions import SourceGroup

@@ -222,8 +222,8 @@ def train_vector(
     blends: dict[str, VectorBlend] = {}
     fitted: dict[str, VectorPredictor] = {}
     for name, unseen in _BLENDS.items():
-        told = partial(_prefixed, progress, f"new {name}")
-        blends[name] = fit_blend(samples, unseen, seed, settings, fitted, told)
+        prefixed_progress = partial(_prefixed, progress, f"new {name}")
+        blends[name] = fit_blend(samples, unseen, seed, settings, fitted, prefixed_progress)
         fitted |= blends[name].components
         progress(f"new {name}: times {blends[name].weights}, order {blends[name].order_weights}")
     applications = tuple(sorted(set(samples.apps.tolist())))

@@ -118,9 +118,9 @@ def _context(beside: _Beside) -> tuple[RunContext, dict[str, str]]:
         if compiler:
             facts["compiler"] = compiler[1].decode("utf-8", "replace").strip()
     facts |= _shared([run.metadata for run in beside.profiles])
-    told = {run.omp_threads for run in beside.profiles}
-    if len(told) == 1:
-        threads = told.pop() or threads
+    thread_counts = {run.omp_threads for run in beside.profiles}
+    if len(thread_counts) == 1:
+        threads = thread_counts.pop() or threads
     counters: dict[Key, dict[str, float]] = {
         (timing.kernel, timing.variant, timing.tuning): timing.counters
         for run in beside.profiles

@@ -11,7 +11,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.samples import HOST, PairedSamples
 from perf_assets.models.source.model import SourceModel
-from perf_assets.registry.tables.runs import COLUMNS, example_runs, questions
+from perf_assets.registry.tables.questions import COLUMNS, example_runs, questions
 
 SIGNATURE = ModelSignature(
     inputs=Schema([ColSpec(DataType.string, "target_machine"), *COLUMNS]),

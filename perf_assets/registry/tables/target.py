@@ -12,7 +12,7 @@ from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.counters.raw import counters_in, features_from_counters
 from perf_assets.features.samples import HOST
 from perf_assets.models.target.model import AdaptedTarget
-from perf_assets.registry.tables.runs import COLUMNS, example_runs, questions
+from perf_assets.registry.tables.questions import COLUMNS, example_runs, questions
 
 _FEATURES = [feature.name for feature in XAMM_FEATURES]
 _ANSWERS = ("predicted_seconds", "lower_seconds", "upper_seconds", "relative_time")

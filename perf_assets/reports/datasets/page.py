@@ -59,16 +59,16 @@ def _why(facts: DatasetFacts, part: str) -> str:
 
 
 def _model(facts: DatasetFacts) -> Part:
-    said = f"{facts.registered_as}. It is: {method_name(facts.chosen)}."
+    text = f"{facts.registered_as}. It is: {method_name(facts.chosen)}."
     notes = pd.DataFrame({"note": list(facts.notes)})
-    return Part("The model", said, [], {"How the tables were read": notes} if facts.notes else {})
+    return Part("The model", text, [], {"How the tables were read": notes} if facts.notes else {})
 
 
 def _severity(facts: DatasetFacts) -> Part:
     if facts.severity is None:
         return Part("How hard the transfer is", "Rows are too few to tell.", [])
-    said = "0: the sources predict these rows as well as their own; 1: they say no more than chance."
-    return Part("How hard the transfer is", f"Severity {facts.severity:.2f}. {said}", [])
+    text = "0: the sources predict these rows as well as their own; 1: they say no more than chance."
+    return Part("How hard the transfer is", f"Severity {facts.severity:.2f}. {text}", [])
 
 
 def _candidates(facts: DatasetFacts) -> Part:
@@ -92,8 +92,8 @@ def _candidates(facts: DatasetFacts) -> Part:
         partial(candidate_figure, facts.candidates),
         facts.candidates,
     )
-    said = "Each row is predicted by a fit that did not see it. Probability: of a use of the sources, given the rows."
-    return Part(title, said, [drawn], {"Errors on rows that were left out": shown})
+    text = "Each row is predicted by a fit that did not see it. Probability: of a use of the sources, given the rows."
+    return Part(title, text, [drawn], {"Errors on rows that were left out": shown})
 
 
 def _curve(facts: DatasetFacts) -> Part:
@@ -111,10 +111,10 @@ def _alignment(facts: DatasetFacts) -> Part:
     if facts.alignment.empty:
         return Part(title, f"Not there: {_why(facts, 'alignment')}.", [])
     charts = [weights_chart(facts.dataset, facts.sources[0], facts.weights)] if facts.weights.size else []
-    said = (
+    text = (
         "Weight: standard deviations of the source's feature per standard deviation of ours. Stability: share of folds."
     )
-    return Part(title, said, charts, {"Most important first": facts.alignment.head(_CORRESPONDENCES)})
+    return Part(title, text, charts, {"Most important first": facts.alignment.head(_CORRESPONDENCES)})
 
 
 def _next(facts: DatasetFacts) -> Part:

@@ -1,14 +1,19 @@
-"""The card of a registered target model, in Markdown: what it is, how to use it, how good it is, and its limits."""
+"""Cards of registered models, in Markdown: of a machine's target model, and of the encoder that describes machines."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from perf_assets.core.text import in_markdown
+from perf_assets.core.text import in_markdown, markdown_rows
 from perf_assets.reports.machine.findings import chosen_finding
 from perf_assets.reports.machine.numbers import by_view, candidate_tables, digits, method_name, times
 from perf_assets.reports.site import template
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 _TEMPLATE = "model_card.md.jinja"
 
@@ -79,11 +84,11 @@ def model_card(card: CardFacts) -> str:
 
 def _tables(candidates: pd.DataFrame) -> list[dict[str, Any]]:
     """A table per view, with what it says and whether a baseline is at least as good as what was chosen."""
-    said = {view: chosen_finding(view, here) for view, here in by_view(candidates)}
+    chosen_by_view = {view: chosen_finding(view, here) for view, here in by_view(candidates)}
     return [
         table
         | {
-            "finding": said[table["view"]],
+            "finding": chosen_by_view[table["view"]],
             "is_beaten": any(row["is_chosen"] and row["to_baseline"] >= 1 for row in table["rows"]),
         }
         for table in candidate_tables(candidates)
@@ -93,3 +98,34 @@ def _tables(candidates: pd.DataFrame) -> list[dict[str, Any]]:
 def _cell(text: object) -> str:
     """Text that stays in its cell: it starts no column, no line and no HTML."""
     return in_markdown(str(text).replace("`", "'"))
+
+
+def encoder_card(
+    options: str, machines: Sequence[str], identity: str, tried: "pd.DataFrame", provenance: Mapping[str, str]
+) -> str:
+    """Markdown: what the encoder is for, what it was made of, how its options were chosen."""
+    simulated = "The measurements are simulated. " if provenance.get("is_simulated") == "true" else ""
+    chosen = (
+        markdown_rows(tried, ".3f")
+        if len(tried)
+        else "None were compared (too few machines, or a quick training): the paper's option."
+    )
+    made_of = "\n".join(f"- {name}: {value}" for name, value in provenance.items())
+    return f"""# perf-amm: encoder of RAJAPerf results
+
+{simulated}It turns the RAJAPerf kernel times of a machine (one core, all cores, about half of them, GPUs; by problem
+size) into an Abstract Machine Model, a vector that source models take as their input. It is frozen: a machine that
+comes later is described by it without training anything.
+
+- identity: {identity}
+- option of Algorithm 1: {options}
+- trained on: {", ".join(machines)}
+
+## Options, by their log error on machines that were held out
+
+{chosen}
+
+## Made of
+
+{made_of}
+"""

@@ -168,9 +168,9 @@ def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     correlation = rank_correlation(found["severity_ratio"], found["gain"])
-    said = "not defined" if correlation is None else f"{correlation:+.2f}".replace("-", "\N{MINUS SIGN}")
+    shown = "not defined" if correlation is None else f"{correlation:+.2f}".replace("-", "\N{MINUS SIGN}")
     axes.set_title(
-        f"Severity against gain at {GAIN_SHOTS} shots, {len(found)} pairs: rank correlation {said} ({origin(matrix)})",
+        f"Severity against gain at {GAIN_SHOTS} shots, {len(found)} pairs: rank correlation {shown} ({origin(matrix)})",
         size=10,
     )
     return written(figure, target)
@@ -302,11 +302,11 @@ def curve_chart(machine: str, curve: pd.DataFrame, shown: Shown) -> Chart:
     """A line per method over the number of shots, a panel per target."""
     found = over_seeds(curve, shown.value)
     name, title, draw = _DRAWN[shown]
-    said = "; ".join(
+    text = "; ".join(
         _ends(f"{target} from {source}", here, shown.middle)
         for (target, source), here in found.groupby(["target", "source"], sort=False)
     )
-    words = f"{title}; lines: {'; '.join(method_name(method) for method in methods_of(found))}. {said}."
+    words = f"{title}; lines: {'; '.join(method_name(method) for method in methods_of(found))}. {text}."
     return chart(f"{machine}-{name}", f"{title}.", words, partial(draw, curve), found)
 
 

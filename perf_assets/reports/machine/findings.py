@@ -210,13 +210,13 @@ def _curve(title: str, medians: pd.DataFrame) -> Finding | None:
     details = []
     if not base.empty:
         lost = base.index[~(ours[base.index] < base.min(axis=1))]
-        said = f"Smaller than that of every baseline at {_share(len(base) - len(lost), len(base))} numbers of shots"
+        text = f"Smaller than that of every baseline at {_share(len(base) - len(lost), len(base))} numbers of shots"
         at_lost = [
             f"{shots} shots: {method_name(str(base.loc[shots].idxmin()))} {error(base.loc[shots].min())}, "
             f"ours {error(ours[shots])}"
             for shots in lost
         ]
-        details.append(said + (f" (not at {'; at '.join(at_lost)})" if at_lost else ""))
+        details.append(text + (f" (not at {'; at '.join(at_lost)})" if at_lost else ""))
     every = others.dropna(how="all")
     if not every.empty:
         best = int((ours[every.index] <= every.min(axis=1)).sum())

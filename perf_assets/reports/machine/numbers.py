@@ -114,8 +114,8 @@ def times(ratio: float) -> str:
     """A factor as people write it."""
     if ratio != ratio:
         return "\N{EN DASH}"
-    said = f"{ratio:.2f}" if ratio < 1000 else ">1,000"
-    return ("<0.01" if 0 < ratio < 0.01 else said) + "\N{MULTIPLICATION SIGN}"
+    ratio_text = f"{ratio:.2f}" if ratio < 1000 else ">1,000"
+    return ("<0.01" if 0 < ratio < 0.01 else ratio_text) + "\N{MULTIPLICATION SIGN}"
 
 
 def digits(log_error: float) -> str:

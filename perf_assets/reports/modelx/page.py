@@ -171,13 +171,13 @@ def _gain_chart(rows: pd.DataFrame) -> list[Chart]:
         return []
     numbers = known[["sources", "target", "shots", "severity"]].assign(gain=1 / known["ratio"])
     correlation = rank_correlation(numbers["severity"], numbers["gain"])
-    said = "is not defined" if correlation is None else f"{correlation:+.2f}"
+    correlation_text = "is not defined" if correlation is None else f"{correlation:+.2f}"
     harmed = int((numbers["gain"] < 1).sum())
     return [
         chart(
             "modelx-severity-against-gain",
             "Severity against gain; a point per transfer and number of shots.",
-            f"{len(numbers)} points, rank correlation {said}; at {harmed} of them the sources did harm.",
+            f"{len(numbers)} points, rank correlation {correlation_text}; at {harmed} of them the sources did harm.",
             partial(severity_against_gain, numbers),
             numbers,
         )

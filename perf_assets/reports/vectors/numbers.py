@@ -87,7 +87,7 @@ def roc_curves(rows: pd.DataFrame) -> pd.DataFrame:
         holds = here.sort_values("majority_gap", ascending=False)["is_majority_order"].to_numpy(bool)
         if method == "majority" or not holds.any() or holds.all():
             continue
-        misses, hits = (np.concatenate([[0.0], np.cumsum(said) / said.sum()]) for said in (~holds, holds))
+        misses, hits = (np.concatenate([[0.0], np.cumsum(side) / side.sum()]) for side in (~holds, holds))
         parts.append(
             pd.DataFrame(
                 {

@@ -82,23 +82,23 @@ def _beside_the_paper(means: pd.DataFrame) -> list[Part]:
         }
     )
     machines = ", ".join(PAPER_MACHINES)
-    said = (
+    text = (
         f"Only {machines}, the machines of Nichols et al.; 80/20, unseen configurations (the paper splits by sample, "
         "so that a held-out sample may have a sibling of the same configuration in training). The paper's data are not "
         "public: its figures are quoted. A method without a figure of the paper has a dash."
     )
-    return [Part("Beside the paper: its four machines", said, [], {"Ours and the paper's": table})]
+    return [Part("Beside the paper: its four machines", text, [], {"Ours and the paper's": table})]
 
 
 def growth_part(rows: pd.DataFrame) -> Part:
     """Part made of the rows of `eval_vector__growth`."""
     found = grown(rows)
     most = found[found["shots"] == found["shots"].max()].groupby("method", sort=False)["median_mape_ratio"].first()
-    said = "; ".join(f"{GROWTH_NAMES[str(method)]} {error(value)}" for method, value in most.items())
+    text = "; ".join(f"{GROWTH_NAMES[str(method)]} {error(value)}" for method, value in most.items())
     drawn = chart(
         "vectors-growth",
         "MAPE of the relative time of a new machine over its runs: medians, and a point for each machine and seed.",
-        f"Error over the number of runs on the new machine, a line per method. With the most runs: {said}.",
+        f"Error over the number of runs on the new machine, a line per method. With the most runs: {text}.",
         partial(vector_figures.growth, rows),
         found,
     )

@@ -22,10 +22,10 @@ from perf_assets.core.comparison import (
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.registry.source import NAME as SOURCE_MODELS
 from perf_assets.serving.answers import Prediction
+from perf_assets.serving.asked_runs import stored_runs
 from perf_assets.serving.compare.workloads import Configuration, Portfolio
 from perf_assets.serving.predictor import FEW_SHOTS, Predictor
 from perf_assets.serving.requests import Run
-from perf_assets.serving.runs import stored_runs
 from perf_assets.serving.target import ServedTarget
 
 
@@ -78,10 +78,10 @@ class TimeEstimator:
         return MachineAnswers(times, f"{machine}: {reasons[0]}" if reasons else "")
 
     def _measured(self, machine: str) -> dict[Configuration, KnownTime]:
-        width, said = self._portfolio.half_width(machine)
+        width, notes = self._portfolio.half_width(machine)
         factor = math.exp(width)
         return {
-            key: KnownTime(Estimate(run.seconds, run.seconds / factor, run.seconds * factor), "measured", said)
+            key: KnownTime(Estimate(run.seconds, run.seconds / factor, run.seconds * factor), "measured", notes)
             for key, run in self._portfolio.runs.get(machine, {}).items()
         }
 
@@ -117,7 +117,7 @@ class TimeEstimator:
 
     def _predicted(self, machine: str, asked: Mapping[Configuration, Run]) -> dict[Configuration, KnownTime]:
         answers = self._predictor.predict(list(asked.values()), machine) if asked else []
-        return {key: _told(answer) for key, answer in zip(asked, answers, strict=True)}
+        return {key: _known_time(answer) for key, answer in zip(asked, answers, strict=True)}
 
 
 def _is_answered(champion: ServedTarget, run: Run) -> bool:
@@ -129,7 +129,7 @@ def _is_answered(champion: ServedTarget, run: Run) -> bool:
     return True
 
 
-def _told(answer: Prediction) -> KnownTime:
+def _known_time(answer: Prediction) -> KnownTime:
     interval = Estimate(answer.predicted_seconds, answer.lower_seconds, answer.upper_seconds)
     return KnownTime(interval, "prior" if answer.model == SOURCE_MODELS else "champion", answer.warnings)
 
@@ -271,10 +271,10 @@ class Comparer:
         never = [
             key for key in shared if key not in ran and not sheet.holds(key[3], self._portfolio.nodes(machine, key))
         ]
-        said = (
+        note = (
             f"{len(never)} of {len(shared)} configurations do not fit there by its data sheet: predicted as if they did"
         )
-        return [said] if never else []
+        return [note] if never else []
 
 
 def _measures(applications: Mapping[str, Sequence[ComparedApplication]], costs: Costs) -> _RankedBy:

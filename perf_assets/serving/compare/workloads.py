@@ -106,8 +106,8 @@ class Portfolio:
         if not self._spreads:
             return 0.0, ("no run was ever repeated: how much measured times vary is not known",)
         most = max(self._spreads, key=lambda name: self._spreads[name])
-        said = f"no run was repeated there: measured times are taken to vary as on {most}, where they do most"
-        return NINETY_PERCENT * self._spreads[most], (said,)
+        warning = f"no run was repeated there: measured times are taken to vary as on {most}, where they do most"
+        return NINETY_PERCENT * self._spreads[most], (warning,)
 
     def uses_gpus(self, app: str) -> bool | None:
         """Whether an application runs on GPUs where there are some; None where it never was on such a machine."""

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from perf_assets.core.errors import BadInputError, BusyError, RegistryError, UnknownError
 from perf_assets.core.text import first_problem
+from perf_assets.registry.asking import RegisteredModels, TableAnswer
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
@@ -26,7 +27,6 @@ from perf_assets.serving.http.page import OBSERVATION, QUESTION, TABLE_QUESTION,
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
-from perf_assets.workflows.predict import RegisteredModels, TableAnswer
 
 _AT_ONCE = 16
 """Runs of a question that are checked in the event loop; more of them go to a thread."""
@@ -262,34 +262,34 @@ def _answers(found: TableAnswer) -> TableAnswers:
 def _add_problems(app: FastAPI) -> None:
     """Every error is one line under `error`."""
 
-    def said(status: int, message: str) -> JSONResponse:
+    def refusal(status: int, message: str) -> JSONResponse:
         return JSONResponse({"error": " ".join(message.split())}, status)
 
     @app.exception_handler(BadInputError)
     async def refused(request: Request, error: BadInputError) -> JSONResponse:
         kinds = ((UnknownError, 404), (BusyError, 503), (RegistryError, 503))
-        return said(next((status for kind, status in kinds if isinstance(error, kind)), 422), str(error))
+        return refusal(next((status for kind, status in kinds if isinstance(error, kind)), 422), str(error))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         problem = error.errors()[0]
         place = ".".join(str(part) for part in problem["loc"] if part != "body")
         if problem["type"] == "json_invalid":
-            return said(422, f"the body is not JSON ({problem.get('ctx', {}).get('error', 'cut off')})")
+            return refusal(422, f"the body is not JSON ({problem.get('ctx', {}).get('error', 'cut off')})")
         if not place:
-            return said(422, "the body is no JSON object: send one, with Content-Type: application/json")
+            return refusal(422, "the body is no JSON object: send one, with Content-Type: application/json")
         message = str(problem["msg"]).removeprefix("Value error, ")
-        return said(422, f"{place}: {message}")
+        return refusal(422, f"{place}: {message}")
 
     @app.exception_handler(ValidationError)
     async def invalid(request: Request, error: ValidationError) -> JSONResponse:
-        return said(422, first_problem(error))
+        return refusal(422, first_problem(error))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> JSONResponse:
-        return said(error.status_code, str(error.detail))
+        return refusal(error.status_code, str(error.detail))
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:
         _log.exception("a request failed", exc_info=error)
-        return said(500, "the service failed on this request: its log says why")
+        return refusal(500, "the service failed on this request: its log says why")

@@ -32,7 +32,7 @@ def eval_transfer__matrix(
 
 
 def _shown(lake: Lake, scores: "pd.DataFrame") -> Metadata:
-    from perf_assets.reports.fleet.pairs import gain_chart, pairs_page
+    from perf_assets.reports.fleet.pair_gains import gain_chart, pairs_page
 
     table = scores.pivot_table(index="method", columns="shots", values="mape_ratio", aggfunc="median").reset_index()
     chart = gain_chart(scores)

@@ -22,12 +22,12 @@ def gain_chart(matrix: pd.DataFrame) -> Chart:
     """Chart of the rows of `eval_transfer__matrix`."""
     found = transfer_gains(matrix)
     correlation = rank_correlation(found["severity_ratio"], found["gain"])
-    said = "is not defined" if correlation is None else f"{correlation:+.2f}"
+    shown = "is not defined" if correlation is None else f"{correlation:+.2f}"
     harmed = int((found["gain"] < 0).sum())
     return chart(
         "pairs-severity-against-gain",
         f"Severity against gain at {GAIN_SHOTS} shots; a point per pair.",
-        f"{len(found)} pairs, rank correlation {said}; on {harmed} of them transfer is worse than the runs alone.",
+        f"{len(found)} pairs, rank correlation {shown}; on {harmed} of them transfer is worse than the runs alone.",
         partial(severity_against_gain, matrix),
         found.assign(gain_factor=np.exp(found["gain"])).rename(columns={"gain": "log_gain"}),
     )
