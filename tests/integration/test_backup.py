@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, own_process
-from perf_assets.defs.operate.runs import ingest_machines, open_instance
+from perf_assets.defs.operate.launch import ingest_machines, open_instance
 from perf_assets.infra.leases import leased
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat

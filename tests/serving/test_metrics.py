@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.serving.http.app import Limits, create_app
-from perf_assets.serving.http.metrics import Metrics
+from perf_assets.serving.http.metrics import RequestCounts
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.ingest import ingest_machine
@@ -59,7 +59,7 @@ def test_requests_models_data_and_queue_are_told(predictor: Predictor, lake: Lak
 
 
 def test_buckets_add_up_and_names_cannot_break_lines() -> None:
-    metrics = Metrics()
+    metrics = RequestCounts()
     for seconds in (0.0001, 0.001, 0.2, 100.0):
         metrics.note("/predict/perf-source", "POST", 200, seconds)
     metrics.note("/predict", 'BREW"\n', 405, 0.1)

@@ -49,7 +49,7 @@ def _wait_for_runs(home: Path, seconds: int) -> None:
     if database_of(home) is None and not (home / "history").is_dir():
         return
     from perf_assets.defs.operate.dead_runs import runs_at_work
-    from perf_assets.defs.operate.runs import open_instance
+    from perf_assets.defs.operate.launch import open_instance
 
     deadline, was_told = time.monotonic() + seconds, False
     with open_instance() as instance:

@@ -22,7 +22,7 @@ from perf_assets.serving.answers import KnownMachine, Noted, Prediction, Registe
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
 from perf_assets.serving.http.guard import Guard
-from perf_assets.serving.http.metrics import CONTENT_TYPE, Counting, Metrics, measured_at
+from perf_assets.serving.http.metrics import CONTENT_TYPE, Counting, RequestCounts, measured_at
 from perf_assets.serving.http.page import OBSERVATION, QUESTION, TABLE_QUESTION, page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
@@ -116,7 +116,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def create_app(predictor: Predictor, limits: Limits, token: str | None) -> FastAPI:
     """The application over models that are loaded when it starts."""
-    service, metrics = _Service(predictor, limits), Metrics()
+    service, metrics = _Service(predictor, limits), RequestCounts()
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
@@ -244,7 +244,7 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
         return HTMLResponse(page_of(app.openapi()))
 
 
-def _add_metrics(app: FastAPI, service: _Service, metrics: Metrics) -> None:
+def _add_metrics(app: FastAPI, service: _Service, metrics: RequestCounts) -> None:
     @app.get("/metrics", summary="Requests, latency, models in use, age of data and queue, for Prometheus")
     async def answer() -> Response:
         """Text as Prometheus reads it; where the service asks for a token, so does this."""

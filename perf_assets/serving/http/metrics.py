@@ -26,7 +26,7 @@ _Sample = tuple[str, Mapping[str, str], float]
 class Counting:
     """Notes every request on its way to the application, also one that is refused before it gets there."""
 
-    def __init__(self, application: Application, metrics: "Metrics") -> None:
+    def __init__(self, application: Application, metrics: "RequestCounts") -> None:
         self._application = application
         self._metrics = metrics
 
@@ -49,7 +49,7 @@ class Counting:
             self._metrics.note(scope["path"], scope["method"], status, time.perf_counter() - begun)
 
 
-class Metrics:
+class RequestCounts:
     """Requests so far. All of one event loop, so that nothing is counted twice."""
 
     def __init__(self) -> None:
