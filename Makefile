@@ -41,15 +41,17 @@ test: setup-tests ## linters, type checker, all tests
 	+$(MAKE) --no-print-directory -j 2 lint suite
 
 suite: setup-tests
-	$(PYTEST) --durations=20
+	$(PYTEST) --durations=20 -m "not long"
 
 # At every save: no services, no databases, nothing that trains for long.
 test-quick: setup-tests ## what to run at every save
-	$(PYTEST) -m "not integration and not slow"
+	$(PYTEST) -m "not integration and not slow and not long"
 
 # All, and what takes long: eight processes on a new home twenty times, mutated files, faults by chance, the whole demo.
 test-all: test fuzz ## all tests, and what takes long
-	PERF_ASSETS_OPENING_ROUNDS=20 PERF_ASSETS_KILL_POINTS=40 $(PYTEST) tests/integration/test_first_opening.py tests/storage/test_killed.py
+	$(PYTEST) -m long
+	PERF_ASSETS_OPENING_ROUNDS=20 PERF_ASSETS_OPENING_PROCESSES=8 PERF_ASSETS_KILL_POINTS=40 \
+		$(PYTEST) tests/integration/test_first_opening.py tests/storage/test_killed.py
 	PERF_ASSETS_INSTALL=1 $(PYTEST) tests/registry/test_requirements.py
 	$(BIN)/python -m chaos --minutes 3
 	rm -rf build/demo && mkdir -p build/demo/dagster_home && cp dagster_home/dagster.yaml build/demo/dagster_home

@@ -15,7 +15,7 @@ from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, M
 from perf_assets.features.tables.unpaired import transfer_table
 from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
 from perf_assets.models.transfer.alignment_table import AlignmentTable, alignment_tables
-from perf_assets.models.transfer.evaluation import ZERO_SHOT, evaluate_transfer
+from perf_assets.models.transfer.evaluation import ZERO_SHOT, UniformShotsError, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, modelx_table
 from perf_assets.models.transfer.plan import plan_rows
@@ -51,13 +51,17 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
     most = len(task.target) // 2
     rows = []
     for count in (count for count in _COUNTS if LEAST_SHOTS <= count <= most):
-        found = evaluate_transfer(
-            task, count, seeds, is_log=inputs.settings.log_target, methods=ZERO_SHOT, progress=say
-        )
+        try:
+            found = evaluate_transfer(
+                task, count, seeds, is_log=inputs.settings.log_target, methods=ZERO_SHOT, progress=say
+            )
+        except UniformShotsError as error:
+            say(str(error))
+            continue
         rows += [
             {"shots": count, "seed": seed, "method": method, "mape_ratio": mape, "log_rmse": float(np.sqrt(mse))}
             for method, scores in found.scores.items()
-            for seed, (mape, mse) in enumerate(zip(scores["mape"], scores["log_mse"], strict=True))
+            for seed, mape, mse in zip(found.seeds, scores["mape"], scores["log_mse"], strict=True)
         ]
     frame = pd.DataFrame(rows, columns=["shots", "seed", "method", "mape_ratio", "log_rmse"])
     sources = " + ".join(table.name for table in inputs.source_tables)

@@ -15,7 +15,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
-from perf_assets.models.transfer.evaluation import ZERO_SHOT, evaluate_transfer
+from perf_assets.models.transfer.evaluation import ZERO_SHOT, UniformShotsError, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.task import TransferTask
 from perf_assets.registry.target import INPUTS
@@ -69,18 +69,22 @@ class UnpairedInputs:
         most = len(task.target) // 2
         rows = []
         for count in (count for count in counts if LEAST_SHOTS <= count <= most):
-            found = evaluate_transfer(task, count, seeds, methods=ZERO_SHOT, progress=say)
+            try:
+                found = evaluate_transfer(task, count, seeds, methods=ZERO_SHOT, progress=say)
+            except UniformShotsError as error:
+                say(str(error))
+                continue
             rows += [
                 {
                     "shots": count,
                     "seed": seed,
                     "method": method,
-                    "mape_ratio": scores["mape"][seed],
-                    "log_rmse": float(np.sqrt(scores["log_mse"][seed])),
-                    "coverage_90_ratio": found.coverage[seed] if method == "product" else np.nan,
+                    "mape_ratio": scores["mape"][place],
+                    "log_rmse": float(np.sqrt(scores["log_mse"][place])),
+                    "coverage_90_ratio": found.coverage[place] if method == "product" else np.nan,
                 }
                 for method, scores in found.scores.items()
-                for seed in range(seeds)
+                for place, seed in enumerate(found.seeds)
             ]
         if not rows:
             raise BadInputError(f"{self.machine} has too few runs to hold half of them out")

@@ -76,9 +76,11 @@ class Documented:
             _python(command)
             return
         words = self._expanded(command.words)
-        if " ".join(words).startswith(ONCE) and " ".join(words) in self.trained:
+        # with_little_work asks for --quick everywhere.
+        text = " ".join(word for word in words if word != "--quick")
+        if text.startswith(ONCE) and text in self.trained:
             return
-        self.trained.add(" ".join(words))
+        self.trained.add(text)
         if words[0] == "python":
             self._process(command, [sys.executable, *words[1:]])
         elif words[0] == "curl":

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tests.installation import PROJECT
 
-AT_ONCE = 8
+AT_ONCE = int(os.environ.get("PERF_ASSETS_OPENING_PROCESSES", "4"))
+"""`make test-all` has 8."""
 
 
 def open_home() -> None:

@@ -134,7 +134,7 @@ def test_two_hosts_make_the_tables_once(postgres: Server, tmp_path: Path) -> Non
                 text=True,
             )
         )
-    answers = [host.communicate(timeout=120) for host in hosts]
+    answers = [host.communicate(timeout=800) for host in hosts]
     assert [host.returncode for host in hosts] == [0, 0], answers
     assert [out.strip() for out, _ in answers] == ["Default", "Default"]
 

@@ -88,7 +88,7 @@ def test_a_small_demo_says_what_to_do_next(tmp_path: Path) -> None:
     assert "perf-assets predict --from quartz --to dane" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_late_machine_is_scored_on_runs_that_never_landed(tmp_path: Path) -> None:
     made = install(tmp_path / "demo")
     lake = Lake(made.root / "data_lake")

@@ -13,7 +13,7 @@ from tests.processes import service
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("services")]
 
-JOB, MANY = "refresh_machine", 100
+JOB, MANY = "refresh_machine", 40
 PATIENCE = 300.0
 
 

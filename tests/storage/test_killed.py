@@ -21,7 +21,7 @@ from tests.storage.conftest import land_counters, read_counters
 from tests.storage.test_ingest import whole
 
 STORAGE = str(Path(record_module.__file__).parent)
-POINTS = int(os.environ.get("PERF_ASSETS_KILL_POINTS", "16"))
+POINTS = int(os.environ.get("PERF_ASSETS_KILL_POINTS", "8"))
 """`make test-all` has 40."""
 
 

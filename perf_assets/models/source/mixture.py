@@ -30,13 +30,14 @@ class TimesElsewhere(ABC):
     SETTINGS: ClassVar[tuple[float, ...]]
     """Values of `setting`; the one is taken that would have been best for the machines that are known."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, settings: Sequence[float] | None = None) -> None:
         self._seed = seed
+        self._settings = tuple(settings or self.SETTINGS)
         self._machines: tuple[str, ...] = ()
         self._times: dict[str, Floats] = {}
         self.bilinear: BilinearModel
         """Predicts runs that only the source knows."""
-        self.setting = self.SETTINGS[0]
+        self.setting = self._settings[0]
 
     @abstractmethod
     def expected(self, samples: PairedSamples, target: int, machines: Indices, known: Floats) -> Floats:
@@ -49,7 +50,7 @@ class TimesElsewhere(ABC):
         known = np.isfinite(times).any(axis=1) & ~samples.is_benchmark
         self._times = {samples.configurations[row]: times[row] for row in np.flatnonzero(known)}
         self.bilinear = bilinear or BilinearModel(seed=self._seed).fit(samples)
-        self.setting = min(self.SETTINGS, key=lambda setting: self._error(samples, times[known], setting))
+        self.setting = min(self._settings, key=lambda setting: self._error(samples, times[known], setting))
         return self
 
     def _error(self, samples: PairedSamples, times: Floats, setting: float) -> float:

@@ -6,7 +6,7 @@ S is the source on which x was measured with counters, T the target. The prior n
 is fitted to the shots, runs on T of configurations that also ran on S. There are six candidates: the prior, or the time
 on the source instead of it, each as it is, with a constant ratio, and with a Gaussian process over runs. They are
 averaged by their evidence on the shots, all alike: none is exempt, and none is trusted before. Without shots the prior
-stands alone, which is itself weighed against "no change" on known machines; without prior the source's time.
+stands alone where it was better than "no change" on known machines, beyond chance; else the source's time.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,18 @@ def fit_paired(
     """
     if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
         prior = fit_prior(samples, target, seed, source=source)
-    return fit_correction(samples, source, target, shots, [prior, None] if prior and len(shots) else [prior])
+    expected = prior.expected_unchanged if prior else None
+    return fit_correction(samples, source, target, shots, starts(prior, shots), expected)
+
+
+def starts(prior: Prior | None, shots: Indices) -> list[Prior | None]:
+    """What candidates start from: the prior and the source's time, which shots judge.
+
+    Without shots it is the prior where known machines say that it is better than the source's time, which else stands.
+    """
+    if prior is None or (not len(shots) and not prior.beats_no_change):
+        return [None]
+    return [prior, None] if len(shots) else [prior]
 
 
 def fit_correction(

@@ -9,7 +9,7 @@ from perf_assets.core.metrics import log_rmse, mape
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.target.causes import Expectation
-from perf_assets.models.target.correction import fit_correction
+from perf_assets.models.target.correction import fit_correction, starts
 from perf_assets.models.target.prior import Prior, PriorParts, expectation_unchanged, fit_prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
@@ -118,7 +118,7 @@ def predict_shots(
         return ShotsOnly.fit(method, samples, source, target, shots).predict(samples.counters[source, test]), None
     if (method == "with_prior" and prior is None) or (method == "constant_ratio" and not len(shots)):
         return None
-    priors = {"paired": [prior, None] if prior and len(shots) else [prior], "with_prior": [prior]}.get(method, [None])
+    priors = {"paired": starts(prior, shots), "with_prior": [prior]}.get(method, [None])
     candidates = None if method == "paired" else [method]
     return fit_correction(samples, source, target, shots, priors, expected, candidates).distribution(samples, test)
 

@@ -8,7 +8,7 @@ is the bilinear model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from perf_assets.models.target.trials import (
     UNKNOWN,
     FitComponent,
     FittedComponent,
+    beats_no_change,
     benchmark_distance,
     blend_weights,
     half_widths,
@@ -41,6 +42,9 @@ _LOADERS: dict[str, Callable[[Path], "FittedComponent"]] = {
     "mixture": MachineMixture.load,
 }
 COMPONENTS = tuple(_LOADERS)
+_PENALTIES = (1e-3, 1e-2)
+"""Penalties of the mixture: weak ones, for the blend's weights shrink it already. Stronger ones make the mixture alone
+better, but more alike to the blend's other parts, and the blend worse (docs/research_log.md)."""
 _NEARLY_MOST = 0.9
 """Share of the runs that a reference machine must have in common with the target, of the most that any has."""
 
@@ -57,6 +61,9 @@ class PriorTerms:
     """Size of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
     """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
+    beats_no_change: bool = True
+    """Whether known machines say that it is better than the time on the source, beyond chance. Where they do not, it is
+    that time that answers before any shot, and that `half_widths` are of; shots judge both."""
 
     def described(self) -> dict[str, Any]:
         """Description to store as JSON."""
@@ -65,6 +72,7 @@ class PriorTerms:
             "expected": _described(self.expected),
             "expected_unchanged": _described(self.expected_unchanged),
             "half_widths": self.half_widths,
+            "beats_no_change": self.beats_no_change,
         }
 
     @classmethod
@@ -72,10 +80,12 @@ class PriorTerms:
         """Restore what `described` gave, read from JSON."""
         widths = description["half_widths"]
         return cls(
-            dict(description["weights"]),
-            _expectation(description["expected"]),
-            _expectation(description["expected_unchanged"]),
-            None if widths is None else (widths[0], widths[1]),
+            weights=dict(description["weights"]),
+            expected=_expectation(description["expected"]),
+            expected_unchanged=_expectation(description["expected_unchanged"]),
+            half_widths=None if widths is None else (widths[0], widths[1]),
+            # Models that were stored before this was asked answered with the prior.
+            beats_no_change=description.get("beats_no_change", True),
         )
 
 
@@ -92,11 +102,14 @@ class Prior:
     """Size of corrections of the time on the source."""
     half_widths: tuple[float, float] | None
     """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
+    beats_no_change: bool = True
+    """Whether known machines say that it is better than the time on the source, beyond chance. Where they do not, it is
+    that time that answers before any shot, and that `half_widths` are of; shots judge both."""
 
     @classmethod
     def of(cls, terms: PriorTerms, components: dict[str, FittedComponent]) -> "Prior":
         """The prior of fitted components and what is known of them."""
-        return cls(components, terms.weights, terms.expected, terms.expected_unchanged, terms.half_widths)
+        return cls(components, **{field.name: getattr(terms, field.name) for field in fields(terms)})
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times. Looks at times on the source and on known machines, never at those on the target."""
@@ -110,7 +123,7 @@ class Prior:
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             component.save(folder / name)
-        terms = PriorTerms(self.weights, self.expected, self.expected_unchanged, self.half_widths)
+        terms = PriorTerms(**{field.name: getattr(self, field.name) for field in fields(PriorTerms)})
         archive.save(folder / _FILE, terms.described(), {})
 
     @classmethod
@@ -151,7 +164,7 @@ def fit_component(
         return BilinearModel(seed=seed).fit(samples)
     bilinear = fit("bilinear", samples)
     assert isinstance(bilinear, BilinearModel)
-    return MachineMixture(seed).fit(samples, bilinear)
+    return MachineMixture(seed, _PENALTIES).fit(samples, bilinear)
 
 
 def load_component(name: str, folder: Path) -> FittedComponent:
@@ -204,12 +217,14 @@ def prior_terms(
 ) -> PriorTerms:
     """What known machines teach about a prior for runs on `source`; of the target nothing but its benchmark is seen."""
     trials = play_trials(samples, source, target, names, fit)
-    shares = blend_weights(trials, len(names))
+    shares, none = blend_weights(trials, len(names)), np.zeros(len(names))
+    is_better = beats_no_change(trials, shares)
     return PriorTerms(
-        {name: float(share) for name, share in zip(names, shares, strict=True) if share > 0},
-        learn_expectation(trials, shares, unknown),
-        learn_expectation(trials, np.zeros(len(names)), unknown),
-        half_widths(trials, shares),
+        weights={name: float(share) for name, share in zip(names, shares, strict=True) if share > 0},
+        expected=learn_expectation(trials, shares, unknown),
+        expected_unchanged=learn_expectation(trials, none, unknown),
+        half_widths=half_widths(trials, shares if is_better else none),
+        beats_no_change=is_better,
     )
 
 

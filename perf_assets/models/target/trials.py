@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from perf_assets.core.metrics import mape_of_logs
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
 from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.source.blend import HeldOutFold, choose_weights
@@ -115,6 +116,18 @@ def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
         for trial in trials
     ]
     return choose_weights(held_out, count + 1)[0][:count]
+
+
+def beats_no_change(trials: Sequence[Trial], weights: Floats) -> bool:
+    """Whether a blend is better than "no change" over the trials by more than a standard error.
+
+    By less, it is so by chance as well as not: the fewer machines are known, the more it takes.
+    """
+    if len(trials) < 2:
+        return bool(trials)
+    unchanged = np.array([mape_of_logs(-trial.true) for trial in trials])
+    gain = unchanged - [mape_of_logs(weights @ trial.found - trial.true) for trial in trials]
+    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads = UNKNOWN) -> Expectation:

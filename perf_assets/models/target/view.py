@@ -18,7 +18,7 @@ from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.severity import severity
 from perf_assets.models.target.causes import Expectation
-from perf_assets.models.target.correction import PairedModel, fit_correction
+from perf_assets.models.target.correction import PairedModel, fit_correction, starts
 from perf_assets.models.target.prior import Prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
@@ -107,11 +107,12 @@ def adapt_view(
     `expected` is what is expected of corrections of the source's time, where that is known already.
     """
     name = samples.machines[source]
-    priors = [prior, None] if prior and len(shots) else [prior]
-    every = fit_correction(samples, source, target, shots, priors, expected, keeps_all=True)
+    if expected is None and prior is not None:
+        expected = prior.expected_unchanged
+    every = fit_correction(samples, source, target, shots, starts(prior, shots), expected, keeps_all=True)
     model = every.without_negligible()
     if not len(shots):
-        starts_from_prior = prior is not None and prior.weights
+        starts_from_prior = model.prior is not None and model.prior.weights
         chosen = "with_prior" if starts_from_prior else "source_unchanged"
         return AdaptedView(name, 0, chosen, (), *_intervals_before_shots(prior), model)
     if len(shots) < _LEAST_SHOTS:

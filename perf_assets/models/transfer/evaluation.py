@@ -29,6 +29,10 @@ _MOST_KEPT = 64
 """Predictions of supervised models that are kept: they are the same for all sources of a target."""
 
 
+class UniformShotsError(BadInputError):
+    """Shots of every draw have one value only, which says nothing of what it depends on."""
+
+
 @dataclass(frozen=True)
 class Split:
     """Rows of the target for one seed: shots are drawn from the pool, and no test row is in the pool."""
@@ -54,6 +58,8 @@ class TransferEvaluation:
     """Scores by method and metric, one value a seed."""
 
     shots: int
+    seeds: list[int]
+    """Draws that are scored: those whose shots differ in what is to be predicted."""
     scores: dict[str, dict[str, list[float]]]
     absent: dict[str, str]
     """Why a method has no score."""
@@ -107,10 +113,10 @@ def evaluate_transfer(
     """Fit and score all methods; `rows` are those of the target that may be shots and test rows (all).
 
     `methods` are the uses of sources and the supervised models to score (all), which take most of the time; the product
-    and the target-only baselines always are.
+    and the target-only baselines always are. Draws whose shots all have the same value are left out.
     """
     scores: dict[str, dict[str, list[float]]] = {}
-    coverage, severities, seconds, per_row, products = [], [], [], [], []
+    scored, coverage, severities, seconds, per_row, products = [], [], [], [], [], []
     baselines, absent = source_baselines(task)
     if methods is not None:
         absent |= {name: "not asked for" for name in (*baselines, *_ORACLES) if name not in methods}
@@ -120,6 +126,10 @@ def evaluate_transfer(
     for seed in range(seeds):
         split = Split.draw(every, seed)
         few = split.shots(shots)
+        if not np.ptp(task.target.target[few]) > 0:
+            progress(f"{task.target.name}: draw {seed} is left out: its {len(few)} shots all have the same value")
+            continue
+        scored.append(seed)
         product = fit_product(task, few, seed, is_log=is_log, extra=extra)
         fits: dict[str, Predict] = {"product": product.predict_rows}
         fits |= {name: fit(few, seed) for name, fit in baselines.items()}
@@ -136,8 +146,13 @@ def evaluate_transfer(
         seconds.append(product.adapt_seconds)
         products.append(product)
         progress(_line(task, seed, shots, scores, product))
+    if not scored:
+        raise UniformShotsError(
+            f"{task.target.name}: the {shots} shots of each of {seeds} draws have the same value: give more shots"
+        )
     return TransferEvaluation(
         shots=shots,
+        seeds=scored,
         scores=scores,
         absent=absent,
         chosen=[product.chosen for product in products],

@@ -18,7 +18,7 @@ from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import TransferTable, kind_notes, transfer_table
-from perf_assets.models.transfer.evaluation import TransferEvaluation, evaluate_transfer
+from perf_assets.models.transfer.evaluation import TransferEvaluation, UniformShotsError, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.source_net import SourceNetSettings
 from perf_assets.models.transfer.task import TransferTask
@@ -129,6 +129,8 @@ def modelx_table(
     for name in wanted:
         others = [table for other, table in tables.items() if other != name]
         rows += modelx_rows(others, tables[name], counts[name], seeds, catalogue=catalogue, progress=progress)
+    if not rows:
+        raise BadInputError(f"no draw of {listed(wanted)} has shots with different values: give more shots")
     return ModelxTable(tuple(rows), tuple(notes))
 
 
@@ -142,17 +144,20 @@ def modelx_rows(
     settings: SourceNetSettings | None = None,
     progress: Progress = lambda _: None,
 ) -> list[ModelxRow]:
-    """One transfer with each number of shots."""
+    """One transfer with each number of shots; those whose shots say nothing in any draw are left out, which is said."""
     task = TransferTask.of(sources, target, catalogue, settings)
     names = tuple(source.name for source in sources)
     features = _shared(task)
     methods = (*_USES.values(), _ORACLE)
-    return [
-        modelx_row(
-            names, features, target.name, evaluate_transfer(task, count, seeds, methods=methods, progress=progress)
-        )
-        for count in counts
-    ]
+    rows = []
+    for count in counts:
+        try:
+            found = evaluate_transfer(task, count, seeds, methods=methods, progress=progress)
+        except UniformShotsError as error:
+            progress(f"left out: {error}")
+        else:
+            rows.append(modelx_row(names, features, target.name, found))
+    return rows
 
 
 def modelx_row(sources: tuple[str, ...], features: str, target: str, found: TransferEvaluation) -> ModelxRow:

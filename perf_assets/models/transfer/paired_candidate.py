@@ -98,6 +98,7 @@ def evaluate_paired_transfer(
     chosen = ["paired"] * seeds
     return TransferEvaluation(
         shots=shots,
+        seeds=list(range(seeds)),
         scores=scores,
         absent=absent,
         chosen=chosen,

@@ -117,6 +117,12 @@ def test_the_level_of_a_mixture_is_not_shrunk_by_a_strong_penalty(samples: Paire
     assert fitted.expected(shifted, 0, np.array([0]), times)[:, None] == pytest.approx(times + 4.0, abs=0.05)
 
 
+def test_a_mixture_takes_one_of_the_penalties_that_it_is_given(samples: PairedSamples) -> None:
+    known = samples.hide_machine(0)
+    assert MachineMixture(settings=[0.3]).fit(known).setting == 0.3
+    assert MachineMixture().fit(known).setting in MachineMixture.SETTINGS
+
+
 def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> None:
     fold = list(leave_one_machine_out(samples))[3]
     fitted = MachineMixture().fit(fold.train)

@@ -1,11 +1,13 @@
 """Known machines play the target: what they teach, and that nothing of the target's runs is looked at."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.target.causes import (
     CONSTANT_RATIO,
     EVERY_CAUSE,
@@ -17,9 +19,11 @@ from perf_assets.models.target.causes import (
     restore,
 )
 from perf_assets.models.target.correction import fit_correction, fit_paired
-from perf_assets.models.target.prior import expectation_unchanged, fit_prior
+from perf_assets.models.target.evaluation import shuffled_runs
+from perf_assets.models.target.prior import Prior, expectation_unchanged, fit_prior
 from perf_assets.models.target.trials import (
     Trial,
+    beats_no_change,
     blend_weights,
     half_widths,
     learn_expectation,
@@ -238,3 +242,34 @@ def test_two_machines_without_benchmark_have_candidates_too(samples: PairedSampl
     model = fit_paired(pair, 0, 1, rows[::3])
     off = model.predict(pair, rows) - pair.log_seconds[1]
     assert np.abs(off).mean() < np.abs(pair.log_seconds[0] - pair.log_seconds[1]).mean()
+
+
+def test_before_any_shot_a_prior_answers_only_where_it_was_better_beyond_chance(samples: PairedSamples) -> None:
+    weights, right = np.ones(1), trials_of(samples, Perfect())
+    assert beats_no_change(right, weights)
+    same = [replace(trial, found=np.zeros_like(trial.found)) for trial in right]
+    assert not beats_no_change(same, weights)
+    lucky = [replace(one, found=one.found if place == 0 else one.found * 2.2) for place, one in enumerate(right)]
+    assert not beats_no_change(lucky, weights), "better on one machine, worse on the others"
+    assert beats_no_change(right[:1], weights), "one machine has no standard error"
+    assert not beats_no_change([], weights)
+
+
+def test_a_prior_that_is_not_better_leaves_the_answer_to_the_time_on_the_source(
+    samples: PairedSamples, tmp_path: Path
+) -> None:
+    rows = shuffled_runs(samples, SOURCE, TARGET, 0)
+    prior = replace(fit_prior(samples, TARGET, 0, None, ("bilinear",), SOURCE), weights={"bilinear": 1.0})
+    prior = replace(prior, components={"bilinear": BilinearModel().fit(samples.hide_machine(TARGET))})
+    unsure = replace(prior, beats_no_change=False)
+    unsure.save(tmp_path)
+    assert not Prior.load(tmp_path).beats_no_change
+    before = samples.log_seconds[SOURCE, rows]
+    sure_view, view = (adapt_view(samples, SOURCE, TARGET, rows[:0], 0, one) for one in (prior, unsure))
+    assert (sure_view.chosen, view.chosen) == ("with_prior", "source_unchanged")
+    assert view.distribution(samples, rows)[0] == pytest.approx(before)
+    assert np.abs(sure_view.distribution(samples, rows)[0] - before).max() > 0.01
+    assert not view.uses_prior
+    assert fit_paired(samples, SOURCE, TARGET, rows[:0], prior=unsure).predict(samples, rows) == pytest.approx(before)
+    few, same = (adapt_view(samples, SOURCE, TARGET, rows[:6], 0, one) for one in (unsure, prior))
+    assert few.distribution(samples, rows)[0] == pytest.approx(same.distribution(samples, rows)[0]), "shots judge both"

@@ -8,8 +8,9 @@ import pytest
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import transfer_table
-from perf_assets.models.transfer.evaluation import TransferEvaluation
+from perf_assets.models.transfer.evaluation import TransferEvaluation, evaluate_transfer
 from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, modelx_row, modelx_rows, modelx_table
+from perf_assets.models.transfer.task import TransferTask
 from tests.models.transfers import QUICK, machine, table
 
 
@@ -17,6 +18,7 @@ def evaluation(**errors: list[float]) -> TransferEvaluation:
     """Two seeds of squared log errors by method; MAPE is a tenth of them."""
     return TransferEvaluation(
         shots=10,
+        seeds=[0, 1],
         scores={name: {"log_mse": found, "mape": [one / 10 for one in found]} for name, found in errors.items()},
         absent={},
         chosen=["target_only", "source_functions", "source_functions"],
@@ -32,6 +34,13 @@ FOUND = {
     "product": [0.3, 0.1], "source_zero_shot": [2.0, 2.0], "linear_probe": [0.7, 0.9], "fine_tune": [0.1, 1.9],
     "target_gp": [0.5, 0.5], "target_ridge": [0.1, 0.7], "oracle_100x": [0.1, 0.2], "oracle_all": [0.01, 0.01],
 }  # fmt: skip
+
+
+TIED = transfer_table(
+    "tied",
+    pd.DataFrame({"size": range(60), "ranks": [1, 2, 4, 8] * 15, "seconds": [1.0] * 54 + [2.0, 3.0, 5.0] * 2}),
+    "seconds",
+)
 
 
 def test_a_row_says_what_the_scores_say() -> None:
@@ -63,6 +72,22 @@ def test_what_cannot_be_is_none_and_missing() -> None:
     frame = ModelxTable((row,)).to_frame()
     assert frame[["zero_shot", "linear_probe", "fine_tune", "improvement"]].isna().all(axis=None)
     assert frame["sources"].tolist() == ["a"]
+
+
+def test_draws_whose_shots_are_all_alike_are_left_out() -> None:
+    """Nine tenths of the rows have one value: four shots are often alike, and then say nothing."""
+    said: list[str] = []
+    found = evaluate_transfer(TransferTask.of([TIED], TIED), 4, 6, methods=(), progress=said.append)
+    assert 0 < len(found.seeds) < 6
+    assert len(found.scores["product"]["mape"]) == len(found.coverage) == len(found.chosen) == len(found.seeds)
+    assert sum("is left out: its 4 shots all have the same value" in line for line in said) == 6 - len(found.seeds)
+
+
+def test_rows_without_any_draw_that_says_something_are_left_out() -> None:
+    """One draw is asked for, and its shots are alike."""
+    said: list[str] = []
+    assert modelx_rows([TIED], TIED, [4], 1, settings=QUICK, progress=said.append) == []
+    assert said[-1] == "left out: tied: the 4 shots of each of 1 draws have the same value: give more shots"
 
 
 @pytest.mark.slow
