@@ -72,8 +72,8 @@ class Evidence:
         return self.prior > self.measured + self.champion
 
     def __str__(self) -> str:
-        said = {"measured": self.measured, "champion": self.champion, "prior": self.prior}
-        return ", ".join(f"{count} {name}" for name, count in said.items() if count)
+        counts = {"measured": self.measured, "champion": self.champion, "prior": self.prior}
+        return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class DatasetSettings(BaseModel):
     sources: tuple[_Name, ...] = ()
     """Datasets that its model is adapted from; all others where none is named."""
     drop: tuple[Annotated[str, AfterValidator(_check_pattern)], ...] = ()
-    """Regular expressions of columns that are no features: those that hold the answer."""
+    """Regular expressions of columns that are not features: those that hold the answer."""
     log_target: bool = True
     """Whether the logarithm is predicted; then only rows with a positive target count."""
 

@@ -128,7 +128,7 @@ class BundleFacts(_ManifestModel):
     def dataset_name(self) -> str | None:
         """Dataset of a table of samples: the named one, or the machine's own; None for all other bundles.
 
-        A single run that was handed to a model in use is no table.
+        A single run that was handed to a model in use is not a table.
         """
         is_table = self.kind == "samples" and OBSERVED_TAG not in self.tags
         return self.dataset or (self.machine if is_table else None)

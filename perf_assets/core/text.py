@@ -51,7 +51,7 @@ def without_passwords(text: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """`text` that is no markup in Markdown or HTML, and stays in its cell of a table."""
+    """`text` that is not markup in Markdown or HTML, and stays in its cell of a table."""
     return _MARKDOWN.sub(r"\\\g<0>", printable(" ".join(text.split()))).translate(_HTML)
 
 

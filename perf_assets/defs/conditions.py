@@ -38,7 +38,7 @@ FOLLOWS_ONCE_MADE = (
     & _AFTER_LANDING
     & ~dg.AutomationCondition.missing()
 ).with_label("made again when champions or runs change, once somebody has asked for it")
-"""A model that was registered is no champion yet: the verdict on it is what counts."""
+"""A model that was registered is not a champion yet: the verdict on it is what counts."""
 
 FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _AFTER_LANDING & _CHECKED).with_label(
     "made again when an input changes and its blocking checks have passed"

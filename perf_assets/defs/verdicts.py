@@ -1,4 +1,4 @@
-"""What the UI shows of verdicts on registered models: as a materialisation, and as results of checks."""
+"""What the UI shows of scores of and verdicts on registered models: as materialisations, and as results of checks."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,6 +32,18 @@ def verdict_result(
             "record": dg.MetadataValue.path(file),
         },
         data_version=dg.DataVersion(f"version {newest['version']} {newest['decision']}"),
+    )
+
+
+def curve_result(rows: "pd.DataFrame", index: Sequence[str], file: Path) -> dg.MaterializeResult[None]:
+    """Learning curve of a partition: its errors over the number of shots, by the columns in `index`; where it is."""
+    table = rows.pivot_table(index=list(index), columns="shots", values="mape_ratio").reset_index()
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/partition_row_count": len(rows),
+            "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
+            "record": dg.MetadataValue.path(file),
+        }
     )
 
 

@@ -83,7 +83,7 @@ class PairedSamples:
 
     @property
     def application_names(self) -> list[str]:
-        """Applications that are no benchmark, sorted."""
+        """Applications that are not benchmarks, sorted."""
         return sorted(set(self.apps[~self.is_benchmark].tolist()))
 
     @cached_property

@@ -196,9 +196,9 @@ def _why(error: BaseException) -> str:
 
 
 def _advice(error: BaseException) -> str:
-    told = str(error)
-    if "password" in told:
+    message = str(error)
+    if "password" in message:
         return "set PGPASSWORD, or write the password into ~/.pgpass (mode 600)"
-    if "does not exist" in told:
+    if "does not exist" in message:
         return "create it, as with createdb"
     return "start the server, or look at host, port and network"

@@ -29,7 +29,7 @@ from perf_assets.readers.samples.table import IDENTITY, MAX_COLUMNS
 
 _MAX_SPEC_BYTES = 2**20
 _CROSS_MODELLING = "cross-modelling"
-"""Format whose values are no sums over ranks."""
+"""Format whose values are not sums over ranks."""
 AGGREGATION_TAG, SUM_OVER_RANKS = "aggregation", "sum"
 """The tag by which a table of samples says that its values are sums over ranks."""
 
@@ -158,8 +158,8 @@ def _run_row(profile: Profile, reading: Reading, manifest: BundleFacts, run: Row
     if wall_seconds is not None and not 0 < wall_seconds < math.inf:
         raise UnreadableFileError(f"{run['run']}: its run time of {wall_seconds} seconds is impossible")
     target = manifest.target
-    told = given.get("app")
-    app = (manifest.app_names or {}).get(told, told) if told else manifest.app or run["bundle"]
+    given_name = given.get("app")
+    app = (manifest.app_names or {}).get(given_name, given_name) if given_name else manifest.app or run["bundle"]
     args = given["args"] if "args" in given else manifest.args or _own_args(manifest, run)
     try:
         check_application(app), check_arguments(args)

@@ -65,7 +65,7 @@ class _Sum:
     by_rank: dict[str, float] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
-        """Add what a row says; a value that is no number counts as absent."""
+        """Add what a row says; a value that is not a number counts as absent."""
         values = {kind: _number(row.values[position]) for kind, position in self.metric.positions.items()}
         local = values.pop("local", None)
         if local is not None:

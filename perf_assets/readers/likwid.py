@@ -85,7 +85,7 @@ def _tables(source: SourceFile, text: str) -> list[_Table]:
 
 
 def _cells(line: str) -> list[str]:
-    """Cells of a line between bars or commas; none of a line that is no part of a table."""
+    """Cells of a line between bars or commas; none of a line that is not part of a table."""
     if line.startswith("|"):
         return [cell.strip() for cell in line.strip().strip("|").split("|")]
     return [cell.strip() for cell in line.split(",")] if "," in line else []

@@ -49,12 +49,12 @@ def unit_in(name: str) -> str:
 
 
 def per_second(unit: str) -> float | None:
-    """How many of a `unit` make a second; None for what is no time."""
+    """How many of a `unit` make a second; None for what is not a time."""
     return _PER_SECOND.get(unit)
 
 
 def wall_seconds_of(metrics: dict[str, MetricTotal]) -> float | None:
-    """Run time from HPCToolkit's REALTIME: the longest profile. CPUTIME is no run time."""
+    """Run time from HPCToolkit's REALTIME: the longest profile. CPUTIME is not a run time."""
     for name, total in metrics.items():
         divisor = per_second(total.unit)
         if divisor is not None and name.partition(" ")[0] == "REALTIME" and total.max > 0:

@@ -170,7 +170,7 @@ def migrate(address: Address) -> None:
 
 
 def _silence() -> None:
-    """One line of a fresh schema for each of dozens of migrations is no news to anybody."""
+    """One line of a fresh schema for each of dozens of migrations is not news to anybody."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("mlflow").setLevel(logging.ERROR)
 

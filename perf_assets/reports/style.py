@@ -141,7 +141,7 @@ def written(figure: Figure, target: Target) -> Figure:
 
 
 def save(figure: Figure, target: Target, dpi: int) -> None:
-    """Store a figure as PNG; a name with dollars in it is no formula, which could be wrong and stop the drawing."""
+    """Store a figure as PNG; a name with dollars in it is not a formula, which could be wrong and stop the drawing."""
     for text in figure.findobj(Text):
         words = text.get_text()
         if is_math_text(words) and not _POWER.fullmatch(words):

@@ -43,9 +43,9 @@ def read_rows(lake: Lake, path: Path, machine: str, given: Mapping[str, Any]) ->
         raise BadInputError(f"{path}: holds RAJAPerf results, not the profile of an application: land it")
     runs: list[Row] = []
     counters: list[Row] = []
-    for part, said in _said(lake, reading, facts):
+    for part, own_facts in _configurations(lake, reading, facts):
         try:
-            bundle = BundleFacts.model_validate({**said, "machine": machine, "collected_at": datetime.now(UTC)})
+            bundle = BundleFacts.model_validate({**own_facts, "machine": machine, "collected_at": datetime.now(UTC)})
         except ValidationError as error:
             raise BadInputError(f"{path}: {first_problem(error)}") from None
         for rows, more in zip((runs, counters), profile_rows(part, bundle, name), strict=True):
@@ -53,7 +53,7 @@ def read_rows(lake: Lake, path: Path, machine: str, given: Mapping[str, Any]) ->
     return _merged(path, runs, counters)
 
 
-def _said(lake: Lake, reading: Reading, facts: Mapping[str, Any]) -> Iterator[tuple[Reading, dict[str, Any]]]:
+def _configurations(lake: Lake, reading: Reading, facts: Mapping[str, Any]) -> Iterator[tuple[Reading, dict[str, Any]]]:
     """A table, or each profile, with what it says of itself."""
     aliases = load_aliases(lake, known_applications(lake))
     if reading.format.startswith(("samples", "jobs")):
@@ -61,8 +61,8 @@ def _said(lake: Lake, reading: Reading, facts: Mapping[str, Any]) -> Iterator[tu
         yield reading, {"target": "wall_seconds", "app_names": names, **facts, "kind": "samples"}
         return
     for profile in reading.profiles:
-        told = {name: value for name, (value, _) in configuration_in(profile.labels, aliases).items()}
-        yield replace(reading, profiles=[profile]), {**told, **facts, "kind": "profile"}
+        labelled = {name: value for name, (value, _) in configuration_in(profile.labels, aliases).items()}
+        yield replace(reading, profiles=[profile]), {**labelled, **facts, "kind": "profile"}
 
 
 def read_runs(

@@ -1,4 +1,4 @@
-"""AMMs of all machines as one file for other programs: Parquet, or JSON with one vector a machine."""
+"""AMMs of all machines as one file for other programs: Parquet, or JSON with one vector per machine."""
 
 import json
 import math

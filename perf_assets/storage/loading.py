@@ -99,9 +99,9 @@ def load(connection: duckdb.DuckDBPyConnection, record: MachineRecord, machine: 
     _set_state(connection, {machine: snapshot.digest})
 
 
-def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive) -> None:
+def derive(connection: duckdb.DuckDBPyConnection, machine: str, derive_from: Derive) -> None:
     """Recompute a machine's derived tables from its raw rows."""
-    for derivation in follows(machine, *counters_of(connection, machine)):
+    for derivation in derive_from(machine, *counters_of(connection, machine)):
         if derivation.table is None:
             connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{derivation.name}"')
             statement = f'CREATE OR REPLACE TABLE "{derivation.name}"."{machine}" AS {derivation.query}'
@@ -111,7 +111,7 @@ def derive(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive)
             statement = f'INSERT INTO "{derivation.name}" BY NAME {derivation.query}'
         for parameters in _slices(connection, machine, is_sliced=derivation.is_sliced):
             connection.execute(statement, parameters)
-    _set_state(connection, {derived(machine): derivation_digest(connection, machine, follows)})
+    _set_state(connection, {derived(machine): derivation_digest(connection, machine, derive_from)})
 
 
 def forget(connection: duckdb.DuckDBPyConnection, machine: str) -> None:
@@ -132,10 +132,10 @@ def counters_of(connection: duckdb.DuckDBPyConnection, machine: str) -> tuple[li
     return counters, sheet[0] if sheet else None
 
 
-def derivation_digest(connection: duckdb.DuckDBPyConnection, machine: str, follows: Derive) -> str:
+def derivation_digest(connection: duckdb.DuckDBPyConnection, machine: str, derive_from: Derive) -> str:
     """Changes with the machine's record and with the way things follow from it."""
     loaded = connection.execute(f"SELECT digest FROM {STATE} WHERE machine = ?", [machine]).fetchone()
-    queries = [derivation.query for derivation in follows(machine, *counters_of(connection, machine))]
+    queries = [derivation.query for derivation in derive_from(machine, *counters_of(connection, machine))]
     return digest_of(repr((loaded, queries)).encode())
 
 

@@ -59,12 +59,12 @@ class Warehouse:
         self._wait_seconds = wait_seconds
         # A warehouse in the lake is brought up to date by those who change the record; one of this host alone by
         # whoever opens it.
-        self._has_followed = local_warehouse(lake.root) is None or derive is no_derivations
+        self._has_caught_up = local_warehouse(lake.root) is None or derive is no_derivations
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection; waits while a writer is at work."""
-        self._follow_once()
+        self._catch_up_once()
         if not self._lake.warehouse.is_file():
             raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
         connection = self._connect(read_only=True)
@@ -170,9 +170,9 @@ class Warehouse:
             connection.execute(f'CREATE TABLE "{BUNDLES.name}" AS SELECT * FROM ledger')
             return violations(connection, BUNDLES, machine)
 
-    def follow(self) -> None:
+    def catch_up(self) -> None:
         """Load everything from the record that the warehouse lacks: rows of machines, and results of models."""
-        self._has_followed = True
+        self._has_caught_up = True
         for machine in self._lake.machines():
             if self.is_behind(machine):
                 self.load_machine(machine)
@@ -184,19 +184,19 @@ class Warehouse:
             if state and state.get(results_of(table)) != results_digest(self._lake.record, table):
                 self.load_results(table)
 
-    def _follow_once(self) -> None:
-        if not self._has_followed:
-            self.follow()
+    def _catch_up_once(self) -> None:
+        if not self._has_caught_up:
+            self.catch_up()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         # What is read while the lock is held must not ask for it again.
-        before, self._has_followed = self._has_followed, True
+        before, self._has_caught_up = self._has_caught_up, True
         try:
             with exclusive(self._lake.warehouse_lock, "the warehouse", self._wait_seconds):
                 yield
         finally:
-            self._has_followed = before
+            self._has_caught_up = before
 
     def _connect(self, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         deadline = time.monotonic() + self._wait_seconds

@@ -94,5 +94,5 @@ def _mape(predicted: "pd.Series[float]", true: "pd.Series[float]") -> float:
 
 
 def _plain(value: Any) -> Any:
-    """None for what is no number."""
+    """None for what is not a number."""
     return None if value != value else value

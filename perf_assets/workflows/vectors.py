@@ -89,7 +89,7 @@ def make(fleet: Fleet, asked: VectorRequest, progress: Progress) -> Made:
         if asked.retrain:
             samples = fleet.vector_samples()
             return train(samples, asked.relative_to, asked.seed, asked.settings, provenance, progress)
-        return follow(fleet.vector_samples, provenance)
+        return let_machines_join(fleet.vector_samples, provenance)
 
 
 def train(
@@ -110,7 +110,7 @@ def train(
     return Made(version, "trained anew", trained.model, trained)
 
 
-def follow(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, str]) -> Made:
+def let_machines_join(read_samples: "Callable[[], VectorSamples]", provenance: dict[str, str]) -> Made:
     """Let machines that landed since the training join the champion; nothing is trained.
 
     A machine that joined before gets a new head where it has more runs now.

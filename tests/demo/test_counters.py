@@ -6,7 +6,7 @@ from perf_assets.demo.fleet import APPLICATIONS
 from perf_assets.demo.fleet_machines import load_machines
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.hardware.quantities import DEVICE, HOST
-from perf_assets.demo.tools.counters import EVENT_SETS, counter_names
+from perf_assets.demo.tools.counters import EVENT_SETS
 from perf_assets.demo.tools.observation import observe
 from perf_assets.demo.tools.profiles import arguments, multiplexed, profiled_runs, sample
 
@@ -47,6 +47,11 @@ def test_counters_are_sums_of_modelled_quantities(machine: str) -> None:
             assert set(amounts) <= set(HOST)
         for amounts in events.device.values():
             assert set(amounts) <= set(DEVICE)
+
+
+def counter_names(machine: str) -> frozenset[str]:
+    """All that the tools of a machine can count."""
+    return frozenset(name for events in EVENT_SETS[machine] for name in events.names)
 
 
 def test_machines_name_their_counters_differently() -> None:

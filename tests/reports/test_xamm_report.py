@@ -7,7 +7,7 @@ import pytest
 
 from perf_assets.reports.scores import ScorePlace, change, origin, percent
 from perf_assets.reports.xamm.findings import CLAIMS
-from perf_assets.reports.xamm.page import said, summary_picture, xamm_page
+from perf_assets.reports.xamm.page import summary_picture, what_it_says, xamm_page
 from tests.reports.tables import embeddings, scores
 
 pytestmark = pytest.mark.slow
@@ -92,5 +92,5 @@ def test_the_page_needs_nothing_from_outside(page: str) -> None:
 
 
 def test_what_it_says_fits_into_metadata() -> None:
-    assert said(scores()).startswith("- **Unseen application: embedding (TabNet) beats raw counters")
+    assert what_it_says(scores()).startswith("- **Unseen application: embedding (TabNet) beats raw counters")
     assert len(summary_picture(scores())) < 150_000

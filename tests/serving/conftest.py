@@ -115,7 +115,7 @@ def trained_source(samples: PairedSamples, encoder_version: str) -> TrainedSourc
             )
         ]
     )
-    return TrainedSource(model, "raw_xgboost", "raw_amm_xgboost", scores, 0.0, 0.0)
+    return TrainedSource(model, "raw_xgboost", scores, 0.0, 0.0)
 
 
 @pytest.fixture(scope="session")

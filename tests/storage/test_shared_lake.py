@@ -255,7 +255,7 @@ def test_what_models_make_on_one_host_is_in_the_warehouse_of_another(
     def shares(host: str) -> list[float]:
         monkeypatch.setenv("PERF_ASSETS_WAREHOUSE", str(tmp_path / host / "warehouse.duckdb"))
         warehouse = Warehouse(lake)
-        warehouse.follow()
+        warehouse.catch_up()
         return [float(value) for value in warehouse.frame(f"SELECT attention_ratio FROM {name}")["attention_ratio"]]
 
     name = BEHAVES_LIKE.name

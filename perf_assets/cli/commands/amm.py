@@ -18,7 +18,7 @@ from perf_assets.storage.lake import Lake
 )
 @json_option
 def command(chosen: tuple[str, ...], export: Path | None, as_json: bool) -> None:
-    """Show the Abstract Machine Models: one vector a machine, made of its RAJAPerf runs by the frozen encoder.
+    """Show the Abstract Machine Models: one vector per machine, made of its RAJAPerf runs by the frozen encoder.
 
     They are made by 'perf-assets train', and for a new machine by 'perf-assets ingest'.
     """

@@ -15,7 +15,7 @@ _PIPE_WIDTH = 120
 
 
 def print_json(document: object) -> None:
-    """Print a result as one JSON document; what is no number there is null."""
+    """Print a result as one JSON document; what is not a number there is null."""
     click.echo(json.dumps(_without_nan(document), indent=1, default=str, allow_nan=False))
 
 

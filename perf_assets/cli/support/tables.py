@@ -32,7 +32,7 @@ def read_table(path: Path) -> "pd.DataFrame":
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse what is no regular expression."""
+    """Refuse what is not a regular expression."""
     try:
         re.compile(pattern)
     except re.error as error:

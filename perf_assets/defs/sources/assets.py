@@ -1,4 +1,4 @@
-"""Assets of machine models and source models: the AMM encoder, AMMs, and what is registered in MLflow."""
+"""Assets of machine models and source models: the AMM encoder, AMMs, and the models registered in MLflow."""
 
 from collections.abc import Iterator
 from datetime import timedelta

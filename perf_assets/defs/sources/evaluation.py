@@ -84,7 +84,7 @@ def eval_xamm__embeddings(
 def eval_xamm__report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
     from perf_assets.reports.scores import origin
-    from perf_assets.reports.xamm.page import said, summary_picture
+    from perf_assets.reports.xamm.page import summary_picture, what_it_says
     from perf_assets.workflows.experiments import write_xamm_report
 
     path, scores = write_xamm_report(lake.lake())
@@ -92,7 +92,7 @@ def eval_xamm__report(lake: LakeResource) -> dg.MaterializeResult[None]:
         metadata={
             **page_metadata(path),
             "data": origin(scores),
-            "what_it_says": dg.MetadataValue.md(said(scores)),
+            "what_it_says": dg.MetadataValue.md(what_it_says(scores)),
             "unseen_machine": picture_metadata(
                 lake.lake(), "xamm-unseen-machine", "MAPE by scenario, unseen machine", summary_picture(scores)
             ),

@@ -28,7 +28,7 @@ from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
 from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec
-from perf_assets.defs.verdicts import verdict_result
+from perf_assets.defs.verdicts import curve_result, verdict_result
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at
 
@@ -165,14 +165,7 @@ def eval_transfer__scores(
         context.log.warning(f"no scores of {machine}: {error}")
         yield made_or_not(TRANSFER_SCORES.name, "is_scored", str(error))
         return
-    table = rows.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio").reset_index()
-    yield dg.MaterializeResult(
-        metadata={
-            "dagster/partition_row_count": len(rows),
-            "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
-            "record": dg.MetadataValue.path(stored_at(lake.lake(), TRANSFER_SCORES, machine)),
-        }
-    )
+    yield curve_result(rows, ["target", "method"], stored_at(lake.lake(), TRANSFER_SCORES, machine))
     yield made_or_not(TRANSFER_SCORES.name, "is_scored")
 
 

@@ -18,7 +18,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import TrainingConfig
 from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, model_spec
 from perf_assets.defs.targets.assets import NOT_MADE
-from perf_assets.defs.verdicts import verdict_result
+from perf_assets.defs.verdicts import curve_result, verdict_result
 from perf_assets.storage.datasets import ROWS, assembled, store_dataset
 from perf_assets.storage.results import stored_at
 
@@ -177,14 +177,7 @@ def eval_dataset__scores(
     except BadInputError as error:
         context.log.warning(f"no scores of the dataset {name}: {error}")
         return
-    table = rows.pivot_table(index="method", columns="shots", values="mape_ratio").reset_index()
-    yield dg.MaterializeResult(
-        metadata={
-            "dagster/partition_row_count": len(rows),
-            "mape_by_shots": dg.MetadataValue.md(markdown_rows(table, ".3f")),
-            "record": dg.MetadataValue.path(stored_at(lake.lake(), DATASET_SCORES, name)),
-        }
-    )
+    yield curve_result(rows, ["method"], stored_at(lake.lake(), DATASET_SCORES, name))
 
 
 @dg.multi_asset(

@@ -112,8 +112,3 @@ EVENT_SETS: Mapping[str, tuple[EventSet, ...]] = {
     "grace": (_events(tables.CPU_TIME, tables.PERF_STAT_ARM),),
 }
 """Counters by machine: one set per profiling run, because the counters do not all fit into one."""
-
-
-def counter_names(machine: str) -> frozenset[str]:
-    """All that the tools of a machine can count."""
-    return frozenset(name for events in EVENT_SETS[machine] for name in events.names)

@@ -23,7 +23,7 @@ class Roles:
     time: str
     benchmark_apps: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
-    """Regular expressions; a column in whose name one is found is no counter."""
+    """Regular expressions; a column in whose name one is found is not a counter."""
 
 
 def pair_tables(tables: Mapping[str, pd.DataFrame], roles: Roles) -> PairedSamples:

@@ -54,10 +54,6 @@ class _DenseNet(ABC):
             hidden = self._net["encoder"](torch.tensor(features, dtype=torch.float32))
         return np.asarray(hidden[:, : self._settings["width"]].numpy(), float)
 
-    def feature_importance(self) -> Floats | None:
-        """None: a dense net has no masks."""
-        return None
-
     def description(self) -> dict[str, Any]:
         """Settings and shape."""
         return {"kind": self.kind, **self._settings, **self._shape}

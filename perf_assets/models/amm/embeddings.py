@@ -23,9 +23,6 @@ class Embedding(Protocol):
     def transform(self, features: Floats) -> Floats:
         """Rows x width of the embedding."""
 
-    def feature_importance(self) -> Floats | None:
-        """Share of attention each feature got over the training rows; None where the method has none."""
-
     def description(self) -> dict[str, Any]:
         """What is needed beside the arrays to make it again: JSON."""
 
@@ -49,10 +46,6 @@ class RawEmbedding:
     def transform(self, features: Floats) -> Floats:
         """Features, unchanged."""
         return features
-
-    def feature_importance(self) -> Floats | None:
-        """None."""
-        return None
 
     def description(self) -> dict[str, Any]:
         """Its kind."""

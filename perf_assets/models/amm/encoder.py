@@ -179,7 +179,7 @@ class AmmEncoder:
     machines: tuple[str, ...]
     """Machines that it was trained on."""
     layout: SuiteLayout | None
-    """Results of a suite that an AMM is made of; None where the benchmark is no suite."""
+    """Results of a suite that an AMM is made of; None where the benchmark is not a suite."""
     largest: Mapping[Weighting, float] = field(default_factory=dict)
     """Largest adjusted component over the training machines, by weighting: `fleet_max` of every option."""
 

@@ -52,7 +52,6 @@ class TabNetEmbedding:
         }
         self._shape = {"inputs": inputs, "outputs": outputs}
         self._net: TabNet | None = None
-        self._importance: Floats | None = None
 
     def fit(self, features: Floats, targets: Floats) -> Self:
         """Train on most rows and stop when the others get no better; the best weights are kept."""
@@ -68,7 +67,6 @@ class TabNetEmbedding:
         net = self._net = self._build(batch_size(len(train)))
         self._train(net, inputs[train], wanted[train], inputs[held_out], wanted[held_out])
         net.eval()
-        self._importance = self._mean_masks(net, inputs)
         return self
 
     def transform(self, features: Floats) -> Floats:
@@ -78,10 +76,6 @@ class TabNetEmbedding:
             network = self._net.tabnet
             outputs, _ = network.encoder(self._net.embedder(torch.tensor(features, dtype=torch.float32)))
         return np.asarray(torch.stack(outputs).sum(dim=0).numpy(), float)
-
-    def feature_importance(self) -> Floats | None:
-        """Mean attention mask of each feature over the training rows; they sum to 1."""
-        return self._importance
 
     def masks(self, features: Floats) -> Floats:
         """Rows x features: how much each feature of each row was attended to; every row sums to 1."""
@@ -97,15 +91,12 @@ class TabNetEmbedding:
         return {"kind": "tabnet", **self._settings, **self._shape}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The network's weights and the importance of features."""
+        """The network's weights."""
         assert self._net is not None, "fit first"
-        assert self._importance is not None
-        weights = {f"net.{name}": tensor.numpy() for name, tensor in self._net.state_dict().items()}
-        return {"importance": self._importance, **weights}
+        return {f"net.{name}": tensor.numpy() for name, tensor in self._net.state_dict().items()}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
         """Build the network again and load its weights."""
-        self._importance = arrays["importance"]
         self._net = self._build(_LARGEST_BATCH)
         weights = {name: torch.tensor(array) for name, array in archive.part("net.", arrays).items()}
         self._net.load_state_dict(weights)
@@ -162,8 +153,3 @@ class TabNetEmbedding:
         net.eval()
         with torch.no_grad():
             return float(nn.functional.mse_loss(net(inputs)[0], wanted))
-
-    def _mean_masks(self, net: TabNet, inputs: Tensor) -> Floats:
-        mean = self.masks(np.asarray(inputs.numpy(), float)).mean(axis=0)
-        shares: Floats = mean / max(mean.sum(), 1e-12)
-        return shares

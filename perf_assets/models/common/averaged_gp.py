@@ -195,7 +195,7 @@ class AveragedGp:
         return mean
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {
             "units": list(self.units),
             "level": self.level,

@@ -33,7 +33,7 @@ class SmallModel(Protocol):
         """One number per row."""
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to store, by name."""
@@ -52,7 +52,7 @@ class Linear:
         return np.asarray(inputs @ self.weights + self.intercept)
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {"intercept": self.intercept}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -74,7 +74,7 @@ class Neighbours:
         return _nearest(np.sqrt(squared_distances(inputs, self.inputs)), self.target, self.count)
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {"count": self.count}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -111,7 +111,7 @@ class Forest:
         return np.asarray(self.base + self.value[trees, node].sum(axis=1, dtype=float))
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {"base": self.base, "depth": self.depth}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -132,7 +132,7 @@ class Averaged:
         return self.process.predict(Inputs.alone(inputs))
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return self.process.description()
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -47,8 +47,6 @@ class TrainedSource:
 
     model: SourceModel
     chosen_without_amm: str
-    chosen_published: str
-    """The trees with the published AMMs that went into the blend."""
     scores: pd.DataFrame
     """unseen, method, mape_ratio, median_ape_ratio, log_rmse, weight in the blend: on held-out folds."""
     selection_seconds: float
@@ -99,7 +97,6 @@ def train_source(
     return TrainedSource(
         model=model,
         chosen_without_amm=without,
-        chosen_published=published,
         scores=scores,
         selection_seconds=selected - start,
         fit_seconds=time.monotonic() - selected,

@@ -26,7 +26,7 @@ _FALSE_ALARMS = 0.01
 SAME = 0.01
 """Times that differ by less are the same measurement."""
 CLIP = 50.0
-"""Largest log error that counts: beyond it the exponential is no number."""
+"""Largest log error that counts: beyond it the exponential is not a number."""
 
 
 @dataclass(frozen=True)

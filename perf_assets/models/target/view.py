@@ -85,13 +85,6 @@ class AdaptedView:
         has_weights = self.model.prior is not None and bool(self.model.prior.weights)
         return has_weights and self.shots_only is None and float(self.model.shares @ self.model.has_prior) >= 0.5
 
-    @property
-    def ratio_to_target_only(self) -> float | None:
-        """Squared log error of what was chosen over that of the best target-only baseline, on held-out shots."""
-        errors = {score.name: score.log_rmse**2 for score in self.candidates}
-        alone = [error for name, error in errors.items() if name.startswith("target_")]
-        return errors[self.chosen] / min(alone) if alone else None
-
 
 def adapt_view(
     samples: PairedSamples,

@@ -116,7 +116,7 @@ class Alignment:
         return np.asarray(whole)
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array, but for the source."""
+        """Everything that is not an array, but for the source."""
         return {
             "gain": self.gain,
             "offset": self.offset,
@@ -170,7 +170,7 @@ class Aligned:
         return np.asarray(np.sum(weighted, axis=0))
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array; a source model that several parts go through is described once."""
+        """Everything that is not an array; a source model that several parts go through is described once."""
         sources = self._sources()
         return {
             "sources": [source.description() for source in sources],

@@ -55,7 +55,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class TransferEvaluation:
-    """Scores by method and metric, one value a seed."""
+    """Scores by method and metric, one value per seed."""
 
     shots: int
     seeds: list[int]

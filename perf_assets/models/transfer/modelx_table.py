@@ -61,7 +61,7 @@ class ModelxRow:
     """The target-only model with the smallest error, in hindsight."""
     target_best_method: str
     oracle_100x: float
-    """The supervised model on 100 times the shots, or on all rows that are no test rows where they are fewer."""
+    """The supervised model on 100 times the shots, or on all rows that are not test rows where they are fewer."""
     oracle_100x_spread: float
     """Standard deviation over seeds of the above; 0 with one seed."""
     improvement: float | None

@@ -118,7 +118,7 @@ class SourceGroup:
         return np.column_stack(by_function) if by_function else np.empty((len(inputs), 0))
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {
             "functions": [{"source": f.source, "error": f.error, **_model_description(f.model)} for f in self.functions]
         }

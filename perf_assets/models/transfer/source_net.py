@@ -122,7 +122,7 @@ class SourceNet:
         return self._layers(inputs)[1][0]
 
     def description(self) -> dict[str, Any]:
-        """Everything that is no array."""
+        """Everything that is not an array."""
         return {
             "centre": self.centre,
             "spread": self.spread,

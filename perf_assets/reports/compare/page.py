@@ -147,7 +147,7 @@ def compare_page(comparison: Comparison, made_at: datetime) -> str:
 def _intervals_chart(comparison: Comparison) -> Chart:
     whole = comparison.to_frame().query("app == ''").drop(columns=["app", "weight_ratio"]).dropna(axis="columns")
     title = "The whole portfolio on each machine: values, 90% intervals and places."
-    return chart("comparison-machines", title, _said(comparison), partial(intervals, comparison), whole)
+    return chart("comparison-machines", title, _in_words(comparison), partial(intervals, comparison), whole)
 
 
 def _map_chart(comparison: Comparison) -> Chart:
@@ -173,7 +173,7 @@ def _interval(estimate: Estimate) -> str:
     return f"{estimate.lower:.3g} to {estimate.upper:.3g}"
 
 
-def _said(comparison: Comparison) -> str:
+def _in_words(comparison: Comparison) -> str:
     """What the picture shows, for those who cannot see it."""
     found = comparison.of(comparison.ranked_by)
     start = f"Machines by {MEASURES[comparison.ranked_by]} with 90% intervals"

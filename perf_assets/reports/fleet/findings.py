@@ -125,23 +125,23 @@ def _quarantined(facts: FleetFacts) -> list[Finding]:
     found = [state for state in facts.machines if state.refused_count]
     count = sum(state.refused_count for state in found)
     damaged = sum(state.damaged_count for state in facts.machines)
-    said = []
+    parts = []
     if found:
         is_one = count == 1
-        said.append(
+        parts.append(
             Finding(
                 f"{_counted(count, 'bundle')} of {_names(found)} {'is' if is_one else 'are'} in quarantine.",
                 f"{'It is' if is_one else 'They are'} in no table and no model; the reasons are below.",
             )
         )
     if damaged:
-        said.append(
+        parts.append(
             Finding(
                 f"The demo damaged {_counted(damaged, 'bundle')} on purpose, to show quarantine.",
                 "Nothing is to be done about them; the reasons for which they were refused are below.",
             )
         )
-    return said
+    return parts
 
 
 def _strays(facts: FleetFacts) -> list[Finding]:
@@ -194,13 +194,13 @@ def _errors(facts: FleetFacts) -> list[Finding]:
     if not judged:
         return []
     beaten = [state for state in judged if _is_beaten(state.champion)]
-    said = [
+    parts = [
         f"{state.machine} {error(state.champion.mape or 0.0)} against {error(state.champion.target_only_mape or 0.0)}"
         for state in beaten
         if state.champion
     ]
     unjudged = _counted(with_champion - len(judged), "champion")
-    details = [f"not so: {_listed(said, ', ')}"] if said else []
+    details = [f"not so: {_listed(parts, ', ')}"] if parts else []
     details += [f"{unjudged} could not be judged for want of runs"] if with_champion > len(judged) else []
     return [
         Finding(

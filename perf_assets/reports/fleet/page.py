@@ -123,13 +123,13 @@ def _errors(machines: tuple[MachineState, ...]) -> Chart | None:
     return chart(
         "champion-errors",
         "Error of each champion, and of the best model of its runs alone.",
-        _said(numbers),
+        _in_words(numbers),
         partial(champion_errors, machines),
         numbers,
     )
 
 
-def _said(numbers: pd.DataFrame) -> str:
+def _in_words(numbers: pd.DataFrame) -> str:
     """What the picture shows, for those who cannot see it."""
     columns = ["machine", "champion_mape_ratio", "target_only_mape_ratio"]
     found = list(numbers[columns].dropna().itertuples(index=False, name=None))

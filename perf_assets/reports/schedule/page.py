@@ -155,14 +155,14 @@ def schedule_page(rows: pd.DataFrame, charts: Sequence[Chart], made_of: str) -> 
 def turnaround_chart(rows: pd.DataFrame, load: float) -> Chart:
     """Strategies at one load."""
     numbers = at_load(rows, load)
-    said = "; ".join(
+    text = "; ".join(
         f"{name} {seconds / 3600:,.1f} hours"
         for name, seconds in zip(numbers["strategy"], numbers["turnaround_mean_seconds_mean"], strict=True)
     )
     return chart(
         "schedule-turnaround",
         f"Mean turnaround and bounded slowdown at load {load:g}, by strategy.",
-        f"Bars by strategy. Mean turnaround: {said}.",
+        f"Bars by strategy. Mean turnaround: {text}.",
         partial(turnaround_by_strategy, rows, load),
         numbers,
     )
@@ -187,11 +187,11 @@ def day_chart(panels: Mapping[str, Sequence[GanttBar]], nodes: int, begins: floa
         [{"strategy": name, **asdict(job)} for name, jobs in panels.items() for job in jobs],
         columns=["strategy", *GanttBar.__dataclass_fields__],
     ).rename(columns={"start": "start_seconds", "end": "end_seconds", "nodes": "nodes_count"})
-    said = "; ".join(f"{name}: {len(jobs)} jobs" for name, jobs in panels.items())
+    text = "; ".join(f"{name}: {len(jobs)} jobs" for name, jobs in panels.items())
     return chart(
         "schedule-busy-day",
         "Nodes over the busiest day; seconds are counted from the first submission.",
-        f"A rectangle per job, {nodes} nodes over {(ends - begins) / 3600:g} hours. {said}.",
+        f"A rectangle per job, {nodes} nodes over {(ends - begins) / 3600:g} hours. {text}.",
         partial(gantt, panels, nodes, begins, ends),
         numbers,
     )

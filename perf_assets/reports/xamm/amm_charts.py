@@ -34,11 +34,11 @@ def map_chart(name: str, amms: pd.DataFrame, groups: "pd.Series[str] | None" = N
     """All machines in two dimensions; `groups` (by machine) gives colours."""
     _, shares = maps.principal_components(amms)
     members = {} if groups is None else {group: list(here.index) for group, here in groups.groupby(groups)}
-    said = "".join(f" {group}: {', '.join(map(str, names))}." for group, names in members.items())
+    members_text = "".join(f" {group}: {', '.join(map(str, names))}." for group, names in members.items())
     return chart(
         f"{name}-map",
         "Machines in two principal components of their AMMs: what is near behaves alike.",
-        f"Map of {len(amms)} machines in two principal components, {shares.sum():.0%} of the variance.{said}",
+        f"Map of {len(amms)} machines in two principal components, {shares.sum():.0%} of the variance.{members_text}",
         partial(maps.machine_map, amms, groups=groups),
         maps.machine_places(amms, groups),
     )

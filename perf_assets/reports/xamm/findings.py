@@ -151,12 +151,12 @@ def findings(scores: pd.DataFrame) -> list[Finding]:
         (MACHINES, "lomo", "mixture", spec),
         (MACHINES, "lomo", "best", spec),
     ]
-    said = [versus(scores, *question) for question in asked]
+    findings = [versus(scores, *question) for question in asked]
     for experiment, protocol in ((EMBEDDINGS, "loao"), (OPTIONS, "loao"), (MACHINES, "loao"), (MACHINES, "lomo")):
-        said.append(winners(scores, experiment, protocol))
-    said += [hardest(scores, protocol) for protocol in PROTOCOLS]
-    said.append(few_seeds(scores))
-    return [finding for finding in said if finding is not None]
+        findings.append(winners(scores, experiment, protocol))
+    findings += [hardest(scores, protocol) for protocol in PROTOCOLS]
+    findings.append(few_seeds(scores))
+    return [finding for finding in findings if finding is not None]
 
 
 def versus(scores: pd.DataFrame, experiment: str, protocol: str, method: str, baseline: str) -> Finding | None:

@@ -41,7 +41,7 @@ def xamm_page(scores: pd.DataFrame, embeddings: pd.DataFrame) -> str:
     )
 
 
-def said(scores: pd.DataFrame) -> str:
+def what_it_says(scores: pd.DataFrame) -> str:
     """The findings as a Markdown list."""
     return "\n".join(f"- **{finding.headline}** {finding.detail}" for finding in findings(scores))
 

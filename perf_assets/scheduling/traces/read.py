@@ -33,7 +33,7 @@ def _read_flux_json(path: Path, zone: str | None) -> Trace:
 
 
 def _flux_records(path: Path) -> Iterator[list[str]]:
-    """Words in the order of Flux's columns; none where a line is no object."""
+    """Words in the order of Flux's columns; none where a line is not an object."""
     for line in log_lines(path):
         if not line.strip():
             continue

@@ -19,7 +19,7 @@ _JOB, _SUBMIT, _RUN, _PROCESSORS, _ASKED_PROCESSORS, _ASKED_SECONDS, _STATUS = 0
 _USER, _APPLICATION = 11, 13
 _FAILED, _CANCELLED = 0, 5
 _MOST_BAD = 0.5
-"""Share of bad lines above which the file is no trace."""
+"""Share of bad lines above which the file is not a trace."""
 
 
 @dataclass

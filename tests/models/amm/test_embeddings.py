@@ -37,8 +37,7 @@ def test_tabnet_trains_on_200_rows(rows: tuple[Floats, Floats]) -> None:
 @pytest.mark.slow
 def test_tabnet_attends_to_what_matters(rows: tuple[Floats, Floats]) -> None:
     embedding = TabNetEmbedding(epochs=40).fit(*rows)
-    importance = embedding.feature_importance()
-    assert importance is not None
+    importance = embedding.masks(rows[0]).mean(axis=0)
     assert importance.sum() == pytest.approx(1.0)
     assert set(np.argsort(importance)[-2:]) == {3, 7}
     assert embedding.masks(rows[0]).sum(axis=1) == pytest.approx(np.ones(200))
@@ -58,7 +57,6 @@ def test_dense_nets_learn(kind: str, gain: float, rows: tuple[Floats, Floats]) -
     embedding = make_embedding(kind, epochs=30).fit(*rows)
     assert embedding.losses[-1] < gain * embedding.losses[0]
     assert embedding.transform(rows[0]).shape == (200, 8)
-    assert embedding.feature_importance() is None
 
 
 @pytest.mark.slow
