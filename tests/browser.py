@@ -1,14 +1,16 @@
 """Debian's chromium, for tests of pages."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 @contextmanager
@@ -25,3 +27,11 @@ def chromium() -> Iterator["Browser"]:
         )
         yield browser
         browser.close()
+
+
+def shoot(tab: "Page", folder: Path, name: str) -> None:
+    """Keep a picture of what a tab shows, in PERF_ASSETS_SCREENSHOTS or a folder."""
+    kept = Path(os.environ.get("PERF_ASSETS_SCREENSHOTS", folder))
+    kept.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(path=kept / f"{name}.png")
+    assert (kept / f"{name}.png").stat().st_size > 10_000

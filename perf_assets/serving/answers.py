@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Row = TypeVar("_Row")
+_DESCRIBED = {"use_attribute_docstrings": True}
+"""For the service's description of its answers: what is said of a field here is said there."""
 _STYLE = "text-align:left;font-variant-numeric:tabular-nums;padding:2px 8px"
 
 
 @dataclass(frozen=True)
 class Prediction:
     """How long a run takes on another machine."""
+
+    __pydantic_config__ = _DESCRIBED
 
     source_machine: str
     target_machine: str
@@ -46,6 +50,8 @@ class Prediction:
 class KnownMachine:
     """A machine of the lake, and what can be predicted for it."""
 
+    __pydantic_config__ = _DESCRIBED
+
     machine: str
     has_benchmark: bool
     """Whether RAJAPerf runs of it were ingested."""
@@ -65,6 +71,8 @@ class KnownMachine:
 @dataclass(frozen=True)
 class RegisteredModel:
     """A registered version that an alias points to."""
+
+    __pydantic_config__ = _DESCRIBED
 
     name: str
     version: int
@@ -98,6 +106,8 @@ class PlannedRun:
 @dataclass(frozen=True)
 class Noted:
     """What became of an observed run."""
+
+    __pydantic_config__ = _DESCRIBED
 
     machine: str
     app: str

@@ -35,16 +35,20 @@ _Counters = Annotated[dict[_CounterName, float | None], Field(max_length=MOST_CO
 class _Configured(BaseModel):
     """Configuration of a run: runs on two machines are the same workload where it is equal."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     machine: MachineId
     """Machine on which it ran."""
     app: _Text = Field(min_length=1, max_length=MAX_APP)
+    """Name of the application."""
     args: _Text = Field(default="", max_length=MAX_ARGS)
+    """Its arguments."""
     ranks: int = Field(ge=1, le=_MOST)
+    """MPI ranks."""
     threads: int = Field(default=1, ge=1, le=_MOST)
     """Threads per rank."""
     wall_seconds: float = Field(gt=0, le=_MOST_SECONDS, allow_inf_nan=False)
+    """Measured run time."""
     counters: _Counters = Field(default_factory=dict)
     """Under the machine's own names (per rank), or canonical features; what is null or NaN was not measured."""
 
@@ -65,6 +69,7 @@ class Observation(_Configured):
     """A run that was measured on a machine that has a target model."""
 
     nodes: int | None = Field(default=None, ge=1, le=_MOST)
+    """Nodes used in all."""
     gpus: int | None = Field(default=None, ge=0, le=_MOST)
     """GPUs used in all; needed on a machine that has some."""
     collected_at: AwareDatetime | None = Field(default=None, strict=False)

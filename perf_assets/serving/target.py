@@ -11,7 +11,7 @@ from perf_assets.core.catalogue import Catalogue, Resolved
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.counters.raw import by_quantity, features_of_run
-from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
+from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name, configuration_of
 from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.questions import Questions
@@ -230,6 +230,30 @@ class ServedTarget:
             return None
         origin = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
         return replace(found, warnings=(origin, *warnings, *self._standing_warnings(seen_as)))
+
+    def example(self) -> Run | None:
+        """A run on the reference machine to ask about, best one that is not known on the machine itself."""
+        target, view = next(iter(self.adapted.views.items()))
+        samples = self.adapted.samples
+        source, own = samples.machines.index(view.source), samples.machines.index(target)
+        ran = np.isfinite(samples.log_seconds[source]) & ~samples.is_benchmark
+        rows = np.flatnonzero(ran & ~np.isfinite(samples.log_seconds[own]))
+        rows = rows if len(rows) else np.flatnonzero(ran)
+        if not len(rows):
+            return None
+        row, app = int(rows[0]), str(samples.apps[rows[0]])
+        args, ranks, threads = configuration_of(samples.configurations[row], app)
+        measured = dict(zip(samples.counter_names, samples.counters[source, row].tolist(), strict=True))
+        return Run(
+            machine=self.references[target],
+            app=app,
+            args=args,
+            ranks=ranks,
+            threads=threads,
+            wall_seconds=float(f"{np.exp(samples.log_seconds[source, row]):.6g}"),
+            counters={name: measured[name] for name in _FEATURES if np.isfinite(measured.get(name, np.nan))},
+            uses_gpus=target == self.machine if f"{self.machine}{HOST}" in samples.machines else None,
+        )
 
     def learned_from(self, asked: CheckedRun) -> bool:
         """Whether the champion was made with a time of this configuration on the machine itself."""

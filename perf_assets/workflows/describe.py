@@ -119,6 +119,7 @@ def draw_machines(lake: Lake) -> DrawnMachines:
     import pandas as pd
 
     from perf_assets.features.fleet.descriptions import Descriptions
+    from perf_assets.features.fleet.kernel_kinds import kernel_kinds
     from perf_assets.features.fleet.samples import benchmark_samples
     from perf_assets.reports.xamm.amm_charts import amm_page, component_kernels, kinds_of, map_chart, vectors_chart
     from perf_assets.storage.amm_files import export_amms, of_one_encoder
@@ -129,8 +130,10 @@ def draw_machines(lake: Lake) -> DrawnMachines:
     vectors = export_amms(rows, lake.reports / "amm.json")
     export_amms(rows, lake.reports / "amm.parquet")
     heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors, kinds_of(vectors.index))
-    timed = benchmark_samples(Descriptions.of(described, str(rows["encoder_version"].iloc[0])).kernels)
-    components = component_kernels(vectors, pd.DataFrame(timed.log_seconds, list(timed.machines), timed.apps))
+    kernels = Descriptions.of(described, str(rows["encoder_version"].iloc[0])).kernels
+    timed = benchmark_samples(kernels)
+    times = pd.DataFrame(timed.log_seconds, list(timed.machines), timed.apps)
+    components = component_kernels(vectors, times, kernel_kinds(kernels, timed.configurations))
     return DrawnMachines(
         machines_count=len(vectors),
         stale=tuple(stale),

@@ -53,7 +53,7 @@ def join(up: Up, site: Installation, folder: Path) -> Joined:
     }
     sources = [_source_versions(site)]
 
-    _land_at_once(site, benchmark, folder / "first")
+    land_at_once(site, MACHINE, benchmark, folder / "first")
     wait_for(lambda: _has_ended(up, 1), "the end of the run", RUN_SECONDS)
     champions = [_champion(site)]
     errors = [_error(_predicted(site, folder), true, held_out)]
@@ -64,7 +64,7 @@ def join(up: Up, site: Installation, folder: Path) -> Joined:
     wait_for(lambda: _count_ticks(up) >= ticks + 2, "two ticks of the sensor", RUN_SECONDS)
     seen.append(_run_ids(up))
 
-    _land_at_once(site, chosen[:SHOTS], folder / "second")
+    land_at_once(site, MACHINE, chosen[:SHOTS], folder / "second")
     wait_for(lambda: _has_ended(up, 2), "a second run", RUN_SECONDS)
     champions.append(_champion(site))
     errors.append(_error(_predicted(site, folder), true, held_out))
@@ -75,14 +75,14 @@ def join(up: Up, site: Installation, folder: Path) -> Joined:
     return Joined(tuple(champions), tuple(errors), tuple(seen), tuple(sources), newest["tags"], page)
 
 
-def _land_at_once(site: Installation, bundles: Iterable[SimulatedBundle], folder: Path) -> None:
-    """Land by renaming folders: a tick of the sensor sees nothing of it, or all."""
+def land_at_once(site: Installation, machine: str, bundles: Iterable[SimulatedBundle], folder: Path) -> None:
+    """Land bundles of a machine by renaming folders: a tick of the sensor sees nothing of it, or all."""
     staged = Lake(folder)
     for bundle in bundles:
         land(staged, bundle.facts, bundle.name, bundle.write)
-    own = site.lake.landing / MACHINE
+    own = site.lake.landing / machine
     own.mkdir(parents=True, exist_ok=True)
-    for landed in sorted((staged.landing / MACHINE).iterdir()):
+    for landed in sorted((staged.landing / machine).iterdir()):
         landed.rename(own / landed.name)
 
 

@@ -1,12 +1,13 @@
 """The pages in a real browser, on an instance that runs by itself: Dagster's, MLflow's, and the site's."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import browser
 from tests.browser import chromium
 from tests.installation import Up, wait_for
 from tests.integration.joining import MACHINE, Joined
@@ -31,23 +32,16 @@ def adapted(joined: Joined) -> str:
 
 @pytest.fixture(scope="module")
 def tab(live: Up) -> Iterator["Page"]:
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    with chromium() as started:
+        page = started.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.set_default_timeout(PATIENCE)
         yield page
 
 
 @pytest.fixture
-def shoot(tab: "Page", tmp_path: Path):
-    """Keep a picture of the page, in PERF_ASSETS_SCREENSHOTS or a temporary folder."""
-    folder = Path(os.environ.get("PERF_ASSETS_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def shot(name: str) -> None:
-        tab.screenshot(path=folder / f"{name}.png")
-        assert (folder / f"{name}.png").stat().st_size > 10_000
-
-    return shot
+def shoot(tab: "Page", tmp_path: Path) -> Callable[[str], None]:
+    """Keep a picture of the page."""
+    return partial(browser.shoot, tab, tmp_path)
 
 
 def see(tab: "Page", text: str) -> None:

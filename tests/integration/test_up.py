@@ -26,6 +26,7 @@ def page(url: str) -> str:
 def test_it_answers_and_keeps_logs(services: Services) -> None:
     assert "dagster_webserver_version" in page(f"{services.up.dagster}/server_info")
     assert page(f"{services.up.mlflow}/health") == "OK"
+    assert "machine_learning" in page(services.up.mlflow), "models first, and no assistant"
     assert "no pages yet" in page(services.up.pages) or "The fleet" in page(services.up.pages)
     logs = sorted(path.name for path in (services.installation.home / "service_logs").iterdir())
     assert logs == [

@@ -45,7 +45,7 @@ def results() -> dict[str, str]:
             simulated,
             vectors_chart("amm", amms),
             map_chart("amm", amms),
-            component_kernels(amms, machine_tables.kernel_times(amms)),
+            component_kernels(amms, machine_tables.kernel_times(amms), [""] * 6),
         ),
     }
 

@@ -129,15 +129,20 @@ def test_machines_and_their_vectors() -> None:
 
 def test_components_are_known_by_kernels() -> None:
     amms = machine_tables.amms()
-    found = amm_charts.component_kernels(amms, machine_tables.kernel_times(amms)).set_index("component")
-    slow, fast, spread = found.loc["0"]
+    kinds = ["memory", "memory", "", "cache", "compute", "compute"]
+    found = amm_charts.component_kernels(amms, machine_tables.kernel_times(amms), kinds).set_index("component")
+    of_kinds, slow, fast, spread = found.loc["0"]
+    assert "memory (+" in of_kinds
+    assert "cache (\N{MINUS SIGN}" in of_kinds
+    assert "compute" not in of_kinds
     assert slow.startswith("SLOW (+")
     assert "FAST" not in slow
     assert fast.startswith("FAST (\N{MINUS SIGN}")
     assert "SLOW" not in fast
     assert spread == pytest.approx(amms[0].std(ddof=0))
     few = amms.iloc[:5]
-    assert set(amm_charts.component_kernels(few, machine_tables.kernel_times(few)).iloc[0, 1:3]) == {"\N{EN DASH}"}
+    unnamed = amm_charts.component_kernels(few, machine_tables.kernel_times(few), kinds)
+    assert set(unnamed.iloc[0, 1:4]) == {"\N{EN DASH}"}
 
 
 def test_machines_are_placed_by_kind() -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from html import unescape
 from typing import Any
 
 import pytest
@@ -85,7 +87,8 @@ def test_machines_models_health_and_the_page(client: TestClient) -> None:
     assert "POST" in page
     assert "src=" not in page, "it works without network"
     for path in ("/predict", "/observe"):
-        assert f"curl http://127.0.0.1:8000{path} -H" in page
+        assert f"curl {HERE}{path} -H" in page
+    assert "Threads per rank." in page, "fields say what they are"
 
 
 def test_the_examples_of_the_page_are_valid_questions(client: TestClient) -> None:
@@ -93,6 +96,23 @@ def test_the_examples_of_the_page_are_valid_questions(client: TestClient) -> Non
     example = schema["components"]["schemas"]["Question"]["examples"][0]
     answer = client.post("/predict", json=example)
     assert (answer.status_code, answer.json()["error"][:25]) == (404, "machine 'dane' is not kno")
+
+
+def test_the_forms_of_the_page_ask_what_this_lake_knows(client: TestClient) -> None:
+    page = client.get("/docs").text
+    boxes = [json.loads(unescape(text)) for text in re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)]
+    question, table, observation = boxes
+    answered = client.post("/predict", json=question)
+    assert answered.status_code == 200, answered.text
+    (shown,) = re.findall(r"The answer to this question:</p><pre>(.*?)</pre>", page, re.DOTALL)
+    assert json.loads(unescape(shown)) == answered.json()
+    asked = client.post(f"/predict/{NAME}", json=table)
+    assert asked.status_code == 200, asked.text
+    found, expected = (one[0]["predicted_seconds"] for one in (asked.json()["answers"], answered.json()["predictions"]))
+    assert found == pytest.approx(expected, rel=1e-9)
+    noted = client.post("/observe", json=observation)
+    assert noted.status_code == 200, noted.text
+    assert noted.json()["is_new"]
 
 
 @pytest.mark.slow

@@ -46,7 +46,9 @@ def command(chosen: tuple[str, ...], rebuild: bool, reread: bool, as_json: bool)
     report(lake, machines, outcomes, as_json=as_json)
 
 
-def ingest_with_progress(machines: list[str], *, reread: bool = False) -> list["MachineOutcome"]:
+def ingest_with_progress(
+    machines: list[str], *, reread: bool = False, describes: bool = True
+) -> list["MachineOutcome"]:
     """Materialise the assets of machines, showing progress."""
     if not machines:
         return []
@@ -62,7 +64,7 @@ def ingest_with_progress(machines: list[str], *, reread: bool = False) -> list["
         def show(machine: str) -> None:
             progress.update(task, description=machine)
 
-        for outcome in ingest_machines(machines, show, reread=reread):
+        for outcome in ingest_machines(machines, show, reread=reread, describes=describes):
             outcomes.append(outcome)
             progress.advance(task)
     return outcomes

@@ -207,8 +207,8 @@ def _start_all(home: Path, addresses: Addresses) -> list[Service]:
     mlflow = service(
         "mlflow",
         [
-            *("mlflow", "ui", "--host", _HERE, "--port", mlflow_port, "--workers", "1"),
-            *("--default-artifact-root", (lake / "mlflow" / "artifacts").as_uri()),
+            *("python", "-m", "uvicorn", "--factory", "perf_assets.registry.mlflow_page:create_app"),
+            *("--host", _HERE, "--port", mlflow_port, "--no-access-log"),
         ],
         lambda: answers(f"{addresses.mlflow}/health"),
     )

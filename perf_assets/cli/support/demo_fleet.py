@@ -70,13 +70,13 @@ class Arrival:
 
 
 def arrive_known(state: DemoState, machines: Sequence[str], is_shown: bool) -> Arrival:
-    """Land and ingest everything of machines that are known."""
+    """Land and ingest everything of machines that are known; the training that follows describes them."""
     from perf_assets.demo.fleet import fleet_bundles
 
     lake = Lake.default()
     bundles = fleet_bundles(state.scale, state.seed, machines, benchmark_scale=_FULL_BENCHMARK)
     _land(lake, bundles, "landing" if is_shown else "")
-    return Arrival(_ingest(machines, is_shown=is_shown))
+    return Arrival(_ingest(machines, is_shown=is_shown, describes=False))
 
 
 def arrive_late(state: DemoState, machines: Sequence[str], is_shown: bool) -> Arrival:
@@ -90,7 +90,7 @@ def arrive_late(state: DemoState, machines: Sequence[str], is_shown: bool) -> Ar
         store_truth(lake, name, machine.truth())
         runs = [bundle for batch in range(state.batches[name]) for bundle in machine.batch(batch)]
         _land(lake, [*machine.benchmark(), *runs], f"landing {name}" if is_shown else "")
-    failures = _ingest(machines, is_shown=is_shown)
+    failures = _ingest(machines, is_shown=is_shown, describes=True)
     try:
         adapt_machines([name for name in machines if name not in failures], state.seed, _DRAWS, say_stage)
     except BadInputError as error:
@@ -133,16 +133,16 @@ def _arrive_elsewhere(sending: Connection, arrive: Arrive, state: DemoState, mac
     os._exit(0)
 
 
-def _ingest(machines: Sequence[str], *, is_shown: bool) -> dict[str, str]:
+def _ingest(machines: Sequence[str], *, is_shown: bool, describes: bool) -> dict[str, str]:
     """Why machines could not be ingested."""
     if is_shown:
         from perf_assets.cli.commands.ingest import ingest_with_progress
 
-        outcomes = ingest_with_progress(list(machines))
+        outcomes = ingest_with_progress(list(machines), describes=describes)
     else:
         from perf_assets.defs.operate.launch import ingest_machines
 
-        outcomes = list(ingest_machines(machines, lambda machine: None))
+        outcomes = list(ingest_machines(machines, lambda machine: None, describes=describes))
     return {outcome.machine: outcome.failure for outcome in outcomes if outcome.failure}
 
 

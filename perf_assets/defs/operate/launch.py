@@ -13,12 +13,14 @@ import dagster as dg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 from dagster._core.execution.execute_in_process import merge_run_tags
+from dagster._core.execution.plan import instance_concurrency_context as pools
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.tags import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
+from perf_assets.core.tables.models import AMMS
 from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.defs import logging as progress
 from perf_assets.defs.build import build_definitions
@@ -61,6 +63,9 @@ _REPOSITORY = RemoteRepositoryOrigin(
     ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), DEFINITIONS), "__repository__"
 )
 """What the runs of commands belong to; Dagster looks it up by the names of location and repository."""
+pools.INITIAL_INTERVAL_VALUE = 0.1  # type: ignore[assignment]
+"""Seconds between two looks at a pool that is taken: Dagster waits for one at least, and steps that load the warehouse
+take less."""
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same home: the first of them makes all tables."""
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -82,9 +87,12 @@ class MachineOutcome:
 
 
 def ingest_machines(
-    machines: Sequence[str], on_start: Callable[[str], None], *, reread: bool = False
+    machines: Sequence[str], on_start: Callable[[str], None], *, reread: bool = False, describes: bool = True
 ) -> Iterator[MachineOutcome]:
-    """Run the ingestion job for each machine in this process; a machine that fails does not stop the others."""
+    """Run the ingestion job for each machine in this process; a machine that fails does not stop the others.
+
+    A training that follows describes all machines: then they need not be described before.
+    """
     config = _QUIET | {"ops": {"raw_landing__bundles": {"config": {"reread": reread}}}}
     with open_instance() as instance:
         end_dead_runs(instance)
@@ -96,7 +104,7 @@ def ingest_machines(
         for machine in machines:
             on_start(machine)
             start = time.monotonic()
-            result = _execute(job, instance, config, machine)
+            result = _execute(job, instance, config, machine, leaves_out=() if describes else (AMMS.name,))
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
@@ -268,13 +276,19 @@ def _run_stages(
 
 
 def _execute(
-    job: dg.JobDefinition, instance: dg.DagsterInstance, config: dict[str, Any], machine: str | None
+    job: dg.JobDefinition,
+    instance: dg.DagsterInstance,
+    config: dict[str, Any],
+    machine: str | None,
+    *,
+    leaves_out: Sequence[str] = (),
 ) -> dg.JobExecutionResult:
     """Run a job in this process, as a run of the code location: its page, the timeline and "Re-execute" know it.
 
-    `execute_in_process` makes runs that belong to none.
+    `execute_in_process` makes runs that belong to none. `leaves_out` are assets of the job that are not made.
     """
-    mine = job.as_ephemeral_job(resource_defs={}, input_values={})
+    chosen = job.asset_layer.selected_asset_keys - {dg.AssetKey(name) for name in leaves_out}
+    mine = job.as_ephemeral_job({}, {}, asset_selection=sorted(chosen) if leaves_out else None)
     own = {PROCESS_TAG: own_process(), REPOSITORY_LABEL_TAG: _REPOSITORY.get_label(), MAX_RETRIES_TAG: "0"}
     run = instance.create_run_for_job(
         mine,

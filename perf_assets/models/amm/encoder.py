@@ -193,15 +193,13 @@ class AmmEncoder:
 
     def machine_models(self, samples: PairedSamples) -> Floats:
         """Machines x width, for all machines whose benchmark is there, seen in training or not."""
-        rows = benchmark_results(samples, self.layout)
-        embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
+        embedded = self._embedded(samples)
         vectors = machine_models(embedded, self.options, self.fleet_max)
         return np.stack([vectors[name] for name in samples.machines])
 
     def every_option(self, samples: PairedSamples) -> dict[str, Floats]:
         """Machines x width by option of Algorithm 1, of machines seen in training or not."""
-        rows = benchmark_results(samples, self.layout)
-        embedded = {name: self._embed(rows[index]) for index, name in enumerate(samples.machines)}
+        embedded = self._embedded(samples)
         by_option = {}
         for options in ALL_OPTIONS:
             vectors = machine_models(embedded, options, self.largest[options.weighting])
@@ -236,6 +234,12 @@ class AmmEncoder:
             layout=SuiteLayout.restore(description["layout"]) if description["layout"] else None,
             largest=description["largest"],
         )
+
+    def _embedded(self, samples: PairedSamples) -> dict[str, Floats]:
+        """Embedded benchmark rows by machine; all at once, as each call of a net has its price."""
+        rows = benchmark_results(samples, self.layout)
+        embedded = self._embed(rows.reshape(-1, rows.shape[2])).reshape(*rows.shape[:2], -1)
+        return dict(zip(samples.machines, embedded, strict=True))
 
     def _embed(self, rows: Floats) -> Floats:
         return self.embedding.transform(self.scaler.transform(rows))

@@ -54,30 +54,40 @@ def kinds_of(machines: "pd.Index[str]") -> "pd.Series[str]":
     return pd.Series(kinds, machines)
 
 
-def component_kernels(amms: pd.DataFrame, log_seconds: pd.DataFrame) -> pd.DataFrame:
-    """Per component of AMMs, the kernels that are slow and those that are fast where the component is large.
+def component_kernels(amms: pd.DataFrame, log_seconds: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
+    """Per component of AMMs, what is slow and what is fast where the component is large: kinds of kernels, kernels.
 
-    `log_seconds` are machines x kernel runs, the columns named by kernel. Compared is the time of a kernel relative to
-    the machine's mean, as an AMM does not say how fast a machine is in all. Named are kernels with a rank correlation
-    over machines of at least 0.7, strongest first; none where there are fewer than six machines.
+    `log_seconds` are machines x kernel runs, the columns named by kernel; `kinds` says what bounds each of these runs
+    (empty: unknown). Compared is the time of a kernel relative to the machine's mean, as an AMM does not say how fast a
+    machine is in all. Named are kinds and kernels with a rank correlation over machines of at least 0.7, strongest
+    first; none where there are fewer than six machines.
     """
     relative = log_seconds.loc[amms.index].sub(log_seconds.loc[amms.index].mean(axis=1), axis=0)
     by_kernel = relative.T.groupby(level=0).mean().T
+    by_kind = relative.T.groupby(np.array(kinds, np.str_)).mean().T.drop(columns="", errors="ignore")
     rows = []
     for component in amms:
-        found = by_kernel.corrwith(amms[component], method="spearman") if amms[component].nunique() > 1 else None
-        strong = pd.Series(dtype=float) if found is None or len(amms) < _LEAST_MACHINES else found.dropna()
-        strong = strong[strong.abs() >= _LEAST_CORRELATION]
+        strong = _strong(by_kernel, amms[component])
+        of_kinds = _strong(by_kind, amms[component])
         slow, fast = strong[strong > 0].nlargest(_MOST_KERNELS), strong[strong < 0].nsmallest(_MOST_KERNELS)
         rows.append(
             {
                 "component": str(component),
+                "goes with the time of": _named(of_kinds.sort_values(key=abs, ascending=False)),
                 "slow where it is large": _named(slow),
                 "fast where it is large": _named(fast),
                 "spread": float(np.std(amms[component])),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _strong(times: pd.DataFrame, component: "pd.Series[float]") -> "pd.Series[float]":
+    """Rank correlations of a component with columns of times, of those that it goes with."""
+    if len(times) < _LEAST_MACHINES or component.nunique() < 2:
+        return pd.Series(dtype=float)
+    found = times.corrwith(component, method="spearman").dropna()
+    return found[found.abs() >= _LEAST_CORRELATION]
 
 
 def _named(correlations: "pd.Series[float]") -> str:
@@ -90,7 +100,9 @@ def amm_page(rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart, components: p
     kernels = (
         "What an encoder learned has no names. A component is known by the kernels whose time, relative to the mean of "
         "the machine, goes with it from machine to machine (rank correlation in brackets, at least 0.7; averaged over "
-        "sizes; the two strongest). A component that goes with none mixes several, or hardly differs between machines."
+        "sizes; the two strongest). Kinds say what bounds kernels: compute (at least one operation per byte), memory "
+        "(a repetition moves 64 MiB or more) or cache (8 MiB or less). A component that goes with none mixes several, "
+        "or hardly differs between machines."
     )
     return results_page(
         "Abstract machine models",

@@ -21,9 +21,10 @@ from perf_assets.registry.asking import RegisteredModels, TableAnswer
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
+from perf_assets.serving.http.examples import OBSERVATION, QUESTION, TABLE_QUESTION, examples_of
 from perf_assets.serving.http.guard import Guard
 from perf_assets.serving.http.metrics import CONTENT_TYPE, Counting, RequestCounts, measured_at
-from perf_assets.serving.http.page import OBSERVATION, QUESTION, TABLE_QUESTION, page_of
+from perf_assets.serving.http.page import page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
@@ -53,8 +54,8 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, json_schema_extra={"examples": [QUESTION]})
 
-    target: MachineId
-    runs: list[Run] = Field(min_length=1)
+    target: MachineId = Field(description="Machine that is asked about")
+    runs: list[Run] = Field(min_length=1, description="Runs as they were measured on other machines")
 
 
 class Answers(BaseModel):
@@ -68,7 +69,9 @@ class TableQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [TABLE_QUESTION]})
 
-    rows: list[dict[str, str | bool | int | float | None]] = Field(min_length=1)
+    rows: list[dict[str, str | bool | int | float | None]] = Field(
+        min_length=1, description="Values by the columns of the model's signature"
+    )
 
 
 class TableAnswers(BaseModel):
@@ -240,8 +243,9 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
         return RedirectResponse("/docs")
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(page_of(app.openapi()))
+    async def docs(request: Request) -> HTMLResponse:
+        examples = await service.in_thread(lambda: examples_of(service.predictor))
+        return HTMLResponse(page_of(app.openapi(), examples, str(request.base_url).rstrip("/")))
 
 
 def _add_metrics(app: FastAPI, service: _Service, metrics: RequestCounts) -> None:
