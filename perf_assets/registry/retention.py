@@ -114,5 +114,5 @@ def _collect_garbage() -> None:
     command = [sys.executable, "-m", "mlflow", "gc", "--older-than", "0s"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        told = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1]
-        raise RegistryError(f"what was deleted could not be removed from the store ({told}): run 'mlflow gc'")
+        reason = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1]
+        raise RegistryError(f"what was deleted could not be removed from the store ({reason}): run 'mlflow gc'")

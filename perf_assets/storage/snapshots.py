@@ -110,5 +110,5 @@ def _run(program: str, address: Address, *arguments: str) -> None:
     url = address.url.set(drivername="postgresql", query=query).render_as_string(hide_password=False)
     done = subprocess.run([found, f"--dbname={url}", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        told = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[0]
-        raise DatabaseError(f"{program} failed for {address} ({told})")
+        reason = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[0]
+        raise DatabaseError(f"{program} failed for {address} ({reason})")

@@ -36,8 +36,8 @@ class Alert:
     @property
     def line(self) -> str:
         """The whole of it in one line."""
-        told = ": ".join(part for part in (self.title, self.text) if part)[:_MOST_CHARACTERS]
-        return printable(" ".join(f"{told} {self.link}".split()))
+        text = ": ".join(part for part in (self.title, self.text) if part)[:_MOST_CHARACTERS]
+        return printable(" ".join(f"{text} {self.link}".split()))
 
 
 @dataclass
@@ -52,10 +52,10 @@ class AlertLog:
     @classmethod
     def of(cls, document: dict[str, object]) -> "AlertLog":
         """What `document` wrote."""
-        told, waiting = document.get("told_at", {}), document.get("waiting", {})
-        assert isinstance(told, dict)
+        told_at, waiting = document.get("told_at", {}), document.get("waiting", {})
+        assert isinstance(told_at, dict)
         assert isinstance(waiting, dict)
-        return cls(told, {channel: [Alert(**alert) for alert in alerts] for channel, alerts in waiting.items()})
+        return cls(told_at, {channel: [Alert(**alert) for alert in alerts] for channel, alerts in waiting.items()})
 
     def document(self) -> dict[str, object]:
         """Plain data, for JSON."""

@@ -168,12 +168,12 @@ def _files(root: Path, part: str) -> Iterator[tuple[Path, str]]:
         here = part if folder == str(root) else f"{part}/{Path(folder).relative_to(root).as_posix()}"
         folders[:] = sorted(n for n in folders if f"{here}/{n}" not in _LEFT_OUT and not _is_unfinished(n))
         for name in sorted(names):
-            path, told = Path(folder) / name, f"{here}/{name}"
+            path, place = Path(folder) / name, f"{here}/{name}"
             is_settings = path.is_symlink() and part == HOME and path.suffix == ".yaml"
-            if told in _LEFT_OUT or name.endswith((".lock", *_LEFT_BEHIND)) or (path.is_symlink() and not is_settings):
+            if place in _LEFT_OUT or name.endswith((".lock", *_LEFT_BEHIND)) or (path.is_symlink() and not is_settings):
                 continue
             if path.is_file():
-                yield path, told
+                yield path, place
 
 
 def _is_unfinished(name: str) -> bool:

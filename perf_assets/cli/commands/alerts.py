@@ -41,5 +41,5 @@ def command(is_test: bool, as_json: bool) -> None:
     if as_json:
         print_json({"channels": rows, "repeat_hours": settings.repeat_hours, "was_tested": is_test})
     else:
-        told = "took the test message" if is_test else f"again after {settings.repeat_hours:g} h"
-        print_table("Alerts", ["by", "to", ""], [(name, place, told) for name, place in rows.items()])
+        state = "took the test message" if is_test else f"again after {settings.repeat_hours:g} h"
+        print_table("Alerts", ["by", "to", ""], [(name, place, state) for name, place in rows.items()])

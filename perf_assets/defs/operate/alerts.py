@@ -70,11 +70,11 @@ def alert_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
                 right.append(alert.key)
                 wrong = [before for before in wrong if before.key != alert.key]
     memory.log.settle(right)
-    told = memory.log.note(wrong, settings, time.time())
+    new = memory.log.note(wrong, settings, time.time())
     problems = memory.log.deliver(settings)
     for problem in problems:
         context.log.error(problem)
-    reason = "; ".join(problems) or (f"told of {len(told)}: {told[0].line}" if told else "nothing new to tell")
+    reason = "; ".join(problems) or (f"told of {len(new)}: {new[0].line}" if new else "nothing new to tell")
     return dg.SensorResult(skip_reason=reason, cursor=memory.text())
 
 
