@@ -54,6 +54,10 @@ _COMMANDS = {
     "vocabulary": "Print every table with its columns, units and keys.",
     "manual": "Print every command with its arguments and options.",
     "database": "Show or choose the database of Dagster's and MLflow's state.",
+    "prune": "Remove old versions of models and old runs that nothing needs.",
+    "alerts": "Say who is told when something goes wrong, and try it.",
+    "backup": "Save lake, models and Dagster's state in a folder.",
+    "restore": "Make a home of what 'perf-assets backup' saved.",
     "doctor": "Check this installation and say what to do.",
 }
 

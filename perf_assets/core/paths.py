@@ -27,9 +27,23 @@ def home_folder() -> Path:
             )
         return root
     folder = _absolute(HOME, given)
+    check_restored(folder)
     if not (folder / "workspace.yaml").is_file():
         raise BadInputError(f"{folder} is no folder of perf_assets: make it one with 'perf-assets init {folder}'")
     return folder
+
+
+def unfinished_restore(folder: Path) -> Path:
+    """Folder in which a home is restored until all of it is there; then it gets the home's name."""
+    return folder.with_name(f".{folder.name}.restoring")
+
+
+def check_restored(folder: Path) -> None:
+    """Refuse the place of a home whose restoring did not come to its end."""
+    if not folder.exists() and unfinished_restore(folder).exists():
+        raise BadInputError(
+            f"{folder} is half restored: 'perf-assets restore' is at work, or was stopped; run it again, it begins anew"
+        )
 
 
 def _folder(variable: str, default: str) -> Path:

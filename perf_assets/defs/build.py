@@ -8,6 +8,7 @@ from perf_assets.defs import logging as progress
 from perf_assets.defs.code_versions import with_code_version
 from perf_assets.defs.ingest import checks, features, raw
 from perf_assets.defs.ingest import sensor as landing
+from perf_assets.defs.operate import alerts
 from perf_assets.defs.reports import fleet
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.scheduling import assets as schedule
@@ -85,6 +86,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
         sensors=[
             landing.landing_sensor,
             transfer_automation.dataset_sensor,
+            alerts.alert_sensor,
             dg.AutomationConditionSensorDefinition(
                 "automation_sensor",
                 target=dg.AssetSelection.all(),

@@ -168,6 +168,22 @@ def is_postgres(text: str) -> bool:
     return text.split(":")[0].split("+")[0] in ("postgresql", "postgres")
 
 
+def in_dagster_yaml(text: str, url: str | None) -> str:
+    """A dagster.yaml that names this database, or none, with everything else in it as it is."""
+    import yaml
+
+    kept, is_storage = [], False
+    for line in text.splitlines():
+        if line[:1] not in ("", " ", "#", "\t"):
+            is_storage = line.startswith("storage:")
+        if not is_storage:
+            kept.append(line)
+    text = "\n".join(kept).rstrip() + "\n"
+    if url is None:
+        return text
+    return f"{text}\n{yaml.safe_dump({'storage': {'postgres': {'postgres_url': url}}}, width=1000)}"
+
+
 def told_of_loss(error: BaseException) -> str:
     """One line for what goes wrong while the database is in use."""
     return f"PostgreSQL went away ({_why(error)}): {_advice(error)}; then do this again"

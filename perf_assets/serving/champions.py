@@ -51,6 +51,10 @@ class Models:
         aliases = self._aliases
         return sorted(name.removeprefix(_PREFIX) for name, given in aliases.items() if _is_served(name, given))
 
+    def aliases(self) -> dict[str, dict[str, int]]:
+        """Version that each alias pointed to when they were last looked at, by registered model."""
+        return self._aliases
+
     def loaded_target(self, machine: str) -> ServedTarget | None:
         """The champion of a machine if it is loaded: never waits."""
         return self._targets.get(machine)

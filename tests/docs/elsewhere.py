@@ -44,6 +44,27 @@ ELSEWHERE = (
     Elsewhere("perf-assets up", "tests/installation.py", "start_up", '"up"'),
     Elsewhere("pip install perf_assets-", "tests/integration/test_wheel.py", "installed", '"install"'),
     Elsewhere("perf-assets init", "tests/integration/test_wheel.py", "test_a_folder_of_init_takes_a_machine", '"init"'),
+    Elsewhere(
+        "perf-assets backup",
+        "tests/serving/test_backup.py",
+        "test_what_is_restored_elsewhere_answers_the_same",
+        '"backup"',
+    ),
+    Elsewhere(
+        "perf-assets restore",
+        "tests/serving/test_backup.py",
+        "test_what_is_restored_elsewhere_answers_the_same",
+        '"restore"',
+    ),
+    Elsewhere(
+        "perf-assets alerts", "tests/workflows/test_alerts.py", "test_the_command_tries_the_addresses", '"--test"'
+    ),
+    Elsewhere(
+        "perf-assets prune",
+        "tests/registry/test_retention.py",
+        "test_the_command_removes_files_and_what_is_kept_answers",
+        '"prune"',
+    ),
     Elsewhere("perf-assets -C", "tests/integration/test_wheel.py", "test_a_folder_of_init_takes_a_machine", '"-C"'),
     Elsewhere("perf-assets train", "tests/installation.py", "train_quickly", '"train"'),
     Elsewhere("perf-assets vectors --add", "tests/defs/test_vectors.py", "a_machine_joins_by_command", '"--add"'),

@@ -99,12 +99,17 @@ def _per_rank(row: Mapping[str, str | float]) -> dict[str, str | float]:
 def copy_lake(lake: Path, copy: Path) -> None:
     """A lake of its own with the registered models, wherever MLflow has noted where they are."""
     shutil.copytree(lake, copy, ignore=shutil.ignore_patterns("locks"), dirs_exist_ok=True)
-    with sqlite3.connect(copy / "mlflow" / "mlflow.db") as database:
+    relocate(copy / "mlflow" / "mlflow.db", lake, copy)
+
+
+def relocate(registry: Path, before: Path, now: Path) -> None:
+    """Let a registry find what it noted below one folder below another."""
+    with sqlite3.connect(registry) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
             for column in columns:
                 database.execute(
                     f'UPDATE "{table}" SET "{column}" = replace("{column}", ?, ?) WHERE instr("{column}", ?)',
-                    (f"{lake}/", f"{copy}/", f"{lake}/"),
+                    (f"{before}/", f"{now}/", f"{before}/"),
                 )

@@ -62,7 +62,9 @@ def test_a_folder_of_init_takes_a_machine(installed: Path, tmp_path: Path) -> No
 
     home = tmp_path / "centre"
     made = run(installed, "init", str(home), "--json")
-    assert json.loads(made.stdout)["written"] == ["workspace.yaml", "dagster_home/dagster.yaml"], made.stderr
+    assert json.loads(made.stdout)["written"] == [
+        *("workspace.yaml", "dagster_home/dagster.yaml", "data_lake/site.yaml")
+    ], made.stderr
     assert json.loads(run(installed, "init", str(home), "--json").stdout)["written"] == [], "nothing is overwritten"
     for bundle in bundles_of("quartz")[1][:2]:
         land(Lake(home / "data_lake"), bundle.facts, bundle.name, bundle.write)

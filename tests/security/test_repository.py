@@ -35,7 +35,10 @@ ONLY_IN = {
     "np.load": {"models/common/archive.py"},
     "yaml.load": {"core/yaml_text.py"},
     "subprocess.Popen": {"cli/support/services.py"},
-    "subprocess.run": {"registry/store.py", "infra/clusters.py", "workflows/measure_node.py", "workflows/probe.py"},
+    "subprocess.run": {
+        *("registry/store.py", "registry/retention.py", "infra/clusters.py", "storage/snapshots.py"),
+        *("workflows/measure_node.py", "workflows/probe.py"),
+    },
 }
 PICKLES = "infra/on_dask.py"
 """What Dask workers get is pickled: our own samples, for processes that we started (docs/security.md)."""

@@ -22,7 +22,7 @@ from perf_assets.core.paths import (
 from perf_assets.core.text import without_passwords
 from perf_assets.infra.files import write_bytes
 from perf_assets.infra.locks import exclusive
-from perf_assets.infra.postgres import Address, is_postgres
+from perf_assets.infra.postgres import Address, in_dagster_yaml, is_postgres
 
 _DAGSTER, _MLFLOW = "dagster", "mlflow"
 """Schemas in the database: both have tables of the same names."""
@@ -162,17 +162,5 @@ def _put(file: Path, content: bytes | None) -> None:
 
 def _configuration(address: Address | None) -> str:
     """dagster.yaml with this storage, and everything else in it as it is."""
-    import yaml
-
     text = (dagster_home() / "dagster.yaml").read_text()
-    kept, is_storage = [], False
-    for line in text.splitlines():
-        if line[:1] not in ("", " ", "#", "\t"):
-            is_storage = line.startswith("storage:")
-        if not is_storage:
-            kept.append(line)
-    text = "\n".join(kept).rstrip() + "\n"
-    if address is None:
-        return text
-    storage = {"storage": {"postgres": {"postgres_url": address.in_schema(_DAGSTER)}}}
-    return f"{text}\n{yaml.safe_dump(storage, width=1000)}"
+    return in_dagster_yaml(text, None if address is None else address.in_schema(_DAGSTER))

@@ -4,8 +4,10 @@ import importlib.metadata
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -40,11 +42,15 @@ class Diagnosis:
 def command(as_json: bool) -> None:
     """Check Python, disk, ports, locks, versions and the lake, and say what to do.
 
-    Exits with 1 if something will not work; warnings do not count.
+    Exits with 1 if something will not work; warnings do not count. With --json, for monitoring: 'state' is the worst of
+    ok, warning and problem, 'counts' says how many there are of each, 'findings' has them all.
     """
     findings = [finding for check in _CHECKS for finding in check()]
     if as_json:
-        print_json({"findings": [asdict(finding) for finding in findings]})
+        states = Counter(finding.state for finding in findings)
+        worst = next((state for state in ("problem", "warning") if states[state]), "ok")
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        print_json({"state": worst, "at": at, "counts": states, "findings": [asdict(finding) for finding in findings]})
     else:
         print_table("Doctor", ["check", "state", "found", "what to do"], [list(asdict(f).values()) for f in findings])
     if any(finding.state == "problem" for finding in findings):
@@ -187,6 +193,19 @@ def _locks() -> Iterator[Diagnosis]:
     yield Diagnosis("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
 
 
+def _site() -> Iterator[Diagnosis]:
+    """Who is told when something goes wrong."""
+    from perf_assets.core.site import load_site
+    from perf_assets.workflows.alerts import channels_of
+
+    try:
+        channels = channels_of(load_site(lake_root()).alerts)
+    except BadInputError as error:
+        yield Diagnosis("alerts", "problem", str(error), "see 'perf-assets alerts --help'")
+        return
+    yield Diagnosis("alerts", "ok", f"by {', '.join(channels)}" if channels else "site.yaml names nobody to tell")
+
+
 def _landing() -> Iterator[Diagnosis]:
     from perf_assets.workflows.ingest import pending
 
@@ -250,6 +269,7 @@ _CHECKS = (
     _databases,
     _ports,
     _locks,
+    _site,
     _landing,
     _warehouse,
     _machines,

@@ -8,6 +8,7 @@ import click
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.paths import check_restored
 from perf_assets.infra.files import write_bytes
 
 _WRITTEN = {"workspace.yaml": "workspace.yaml", "dagster.yaml": "dagster_home/dagster.yaml"}
@@ -19,12 +20,15 @@ _LAKE = "data_lake"
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @json_option
 def command(folder: Path, as_json: bool) -> None:
-    """Make DIR a home of perf_assets: a data lake, a Dagster home, and the workspace that Dagster's own commands take.
+    """Make DIR a home of perf_assets: a data lake with a site file, a Dagster home, a workspace for Dagster's commands.
 
     What is there already is left as it is. Then 'perf-assets -C DIR up' opens the pages, and every other command works
     on it the same way; PERF_ASSETS_HOME=DIR stands for '-C DIR'.
     """
+    from perf_assets.core.site import EXAMPLE, FILE_NAME
+
     folder = folder.absolute()
+    check_restored(folder)
     in_the_way = [place for place in (folder, folder / "dagster_home", folder / _LAKE) if _is_no_folder(place)]
     if in_the_way:
         raise BadInputError(f"{in_the_way[0]} is a file: name a folder, or one that is not there yet")
@@ -36,6 +40,10 @@ def command(folder: Path, as_json: bool) -> None:
             continue
         write_bytes(target, (files("perf_assets") / "cli" / "site" / name).read_bytes())
         made.append(place)
+    site = folder / _LAKE / FILE_NAME
+    if not site.exists():
+        write_bytes(site, EXAMPLE.encode())
+        made.append(f"{_LAKE}/{FILE_NAME}")
     if as_json:
         print_json({"folder": str(folder), "written": made})
     else:

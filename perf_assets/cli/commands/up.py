@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -93,11 +94,14 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
     Says what it waits for, prints the addresses once they answer, and runs until Ctrl-C or SIGTERM; then nothing is
     left running.
     """
+    from perf_assets.core.site import load_site
     from perf_assets.storage.landing import landing_seconds
 
     home = dagster_home()
     check_private_places()
-    landing_seconds()  # what it refuses is printed here, not in a service's log
+    # What these refuse is printed here, not in a service's log.
+    landing_seconds()
+    site = load_site(lake_root())
     with _only_one(home):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -108,7 +112,9 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
         addresses = _addresses(port, mlflow_port, pages_port)
         with Keeper(database_of(home)) as keeper:
             _make_ready(home)
-            addresses.note(home)
+            # Links lead to where a proxy shows the pages, if there is one.
+            shown = site.addresses.model_dump(exclude_none=True)
+            replace(addresses, **{name: url.rstrip("/") for name, url in shown.items()}).note(home)
             services = _start_all(home, addresses)
             try:
                 wait_until_ready(services, _START_SECONDS, say)

@@ -4,11 +4,13 @@ Both are judged on runs that the models did not see: a run that a model was fitt
 """
 
 import math
+import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtrik
+from scipy.special import betaincc, betaln
 
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.common.questions import Questions
@@ -19,7 +21,8 @@ THRESHOLD = 1.05
 """Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's."""
 _OUTSIDE = 0.10
 """Share of runs that a 90% interval leaves outside."""
-_CERTAINTY = 0.99
+_FALSE_ALARMS = 0.01
+"""Chance that a champion whose intervals hold what they promise is ever said to have drifted."""
 SAME = 0.01
 """Times that differ by less are the same measurement."""
 CLIP = 50.0
@@ -58,7 +61,7 @@ class Drift:
     new_runs: int
     outside: int
     allowed: int
-    """Most that chance explains."""
+    """Most that chance explains, however often it is looked at."""
     worst: tuple[tuple[str, float], ...] = ()
     """Runs furthest from what was predicted, and measured over predicted time."""
 
@@ -129,8 +132,25 @@ def drift_of(names: Sequence[str], inside: Sequence[bool], ratios: Sequence[floa
     """Drift by new runs: whether each is inside of its 90% interval, and its measured over its predicted value."""
     count = len(inside)
     furthest = sorted(zip(names, ratios, strict=True), key=lambda pair: -abs(np.log(pair[1])))
-    allowed = math.ceil(bdtrik(_CERTAINTY, count, _OUTSIDE)) if count else 0
-    return Drift(count, count - sum(inside), allowed, tuple(furthest[:5]))
+    return Drift(count, count - sum(inside), most_outside(count), tuple(furthest[:5]))
+
+
+def most_outside(count: int, false_alarms: float = _FALSE_ALARMS) -> int:
+    """Most of so many new runs that chance puts outside of 90% intervals, however often one looks.
+
+    A bet on each run pays where more are outside than promised: the mean, over all larger shares, of their likelihood
+    over that of the promised one. Where the promise holds, what is won is expected to stay as it is, so it ever grows
+    to 1 / `false_alarms` with that chance at most (Ville's inequality): at any number of runs, and over all looks.
+    """
+
+    def won(outside: int) -> float:
+        left = count - outside
+        tail = betaincc(outside + 1, left + 1, _OUTSIDE)
+        larger = betaln(outside + 1, left + 1) + math.log(tail or sys.float_info.min) - math.log(1 - _OUTSIDE)
+        return float(larger - outside * math.log(_OUTSIDE) - left * math.log(1 - _OUTSIDE))
+
+    # The more are outside, the more is won.
+    return bisect_left(range(count + 1), -math.log(false_alarms), key=won) - 1
 
 
 def _without_runs(*, was_judged: bool) -> ModelComparison:

@@ -25,6 +25,7 @@ from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
 from perf_assets.serving.http.examples import JOB_QUESTION, OBSERVATION, QUESTION, TABLE_QUESTION, examples_of
 from perf_assets.serving.http.guard import Guard
+from perf_assets.serving.http.metrics import CONTENT_TYPE, Counting, RequestCounts, measured_at
 from perf_assets.serving.http.page import page_of
 from perf_assets.serving.listing import listed_models
 from perf_assets.serving.predictor import Predictor
@@ -150,7 +151,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def create_app(predictor: Predictor, limits: Limits, token: str | None) -> FastAPI:
     """The application over models that are loaded when it starts."""
-    service = _Service(predictor, limits)
+    service, metrics = _Service(predictor, limits), RequestCounts()
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
@@ -171,8 +172,10 @@ def create_app(predictor: Predictor, limits: Limits, token: str | None) -> FastA
         responses=_PROBLEMS,
     )
     _add_routes(app, service)
+    _add_metrics(app, service, metrics)
     _add_problems(app)
     app.add_middleware(Guard, most_bytes=limits.body_bytes, token=token)
+    app.add_middleware(Counting, metrics=metrics)
     return app
 
 
@@ -186,6 +189,11 @@ class _Service:
     def open(self) -> None:
         self._lane = Lane(self.limits.waiting)
         self._pool = ThreadPoolExecutor(_THREADS, "asked")
+
+    @property
+    def waiting(self) -> int:
+        """Questions that wait for an answer."""
+        return self._lane.waiting
 
     def close(self) -> None:
         self._lane.close()
@@ -278,6 +286,15 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
     async def docs(request: Request) -> HTMLResponse:
         examples = await service.in_thread(lambda: examples_of(service.predictor))
         return HTMLResponse(page_of(app.openapi(), examples, str(request.base_url).rstrip("/")))
+
+
+def _add_metrics(app: FastAPI, service: _Service, metrics: RequestCounts) -> None:
+    @app.get("/metrics", summary="Requests, latency, models in use, age of data and queue, for Prometheus")
+    async def answer() -> Response:
+        """Text as Prometheus reads it; where the service asks for a token, so does this."""
+        measured = await service.in_thread(lambda: measured_at(service.predictor.models.lake))
+        text = metrics.text(service.waiting, service.limits.waiting, service.predictor.models.aliases(), measured)
+        return Response(text, media_type=CONTENT_TYPE)
 
 
 def _answers(found: TableAnswer) -> TableAnswers:

@@ -38,6 +38,11 @@ class Lane:
             raise BusyError("too many predictions are waiting: try again later") from None
         return waiting.answer
 
+    @property
+    def waiting(self) -> int:
+        """Questions that wait."""
+        return self._queue.qsize()
+
     def close(self) -> None:
         """Answer what waits, then end."""
         self._queue.put(None)

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from perf_assets.features.fleet.samples import fleet_samples
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.target.model import PRIOR_COMPONENTS, AdaptedTarget, adapt
 from perf_assets.models.target.prior import refitted_priors
-from perf_assets.models.target.promotion import THRESHOLD, compare, drift
+from perf_assets.models.target.promotion import THRESHOLD, compare, drift, most_outside
 from tests.features.fleet_tables import fleet_tables
 
 MACHINE = "cedar"
@@ -98,3 +99,24 @@ def test_a_saved_model_is_judged_as_before(samples: PairedSamples, champion: Ada
     champion.save(tmp_path)
     loaded = AdaptedTarget.load(tmp_path)
     assert compare(loaded, champion) == compare(champion, champion)
+
+
+def chance_of_an_alarm(allowed: list[int], share: float) -> float:
+    """Exact chance that more than allowed are outside at any number of runs, where each is with this chance."""
+    still, alarmed = np.ones(1), 0.0
+    for most in allowed:
+        still = np.append(still * (1 - share), 0.0) + np.insert(still * share, 0, 0.0)
+        alarmed += still[most + 1 :].sum()
+        still = np.where(np.arange(len(still)) > most, 0.0, still)
+    return alarmed
+
+
+def test_chance_alone_is_no_drift_however_often_one_looks() -> None:
+    allowed = [most_outside(count) for count in range(1, 601)]
+    assert chance_of_an_alarm(allowed, 0.10) < 0.01
+    assert chance_of_an_alarm(allowed, 0.05) < 0.001, "intervals that are too wide are none either"
+    assert chance_of_an_alarm(allowed, 0.20) > 0.99
+    at_one_look = [int(binom.ppf(0.99, count, 0.10)) for count in range(1, 601)]
+    assert chance_of_an_alarm(at_one_look, 0.10) > 0.05, "what holds for one look does not hold for many"
+    assert most_outside(0) == 0
+    assert most_outside(3) == 2, "three of three are no chance"

@@ -1,0 +1,123 @@
+"""What a site wants to be told, and what it keeps: `site.yaml` in the lake."""
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from perf_assets.core.errors import BadInputError
+from perf_assets.core.text import first_problem
+from perf_assets.core.yaml_text import parse_yaml
+
+FILE_NAME = "site.yaml"
+EXAMPLE = """\
+# What this site wants to be told, and how long it keeps models. 'perf-assets alerts --test' tries the addresses.
+
+# alerts:
+#   webhook: https://chat.example.org/hooks/perf     # gets {"text": ..., "alerts": [...]}
+#   mail:
+#     to: [perf-team@example.org]
+#     sender: perf-assets@example.org
+#     server: smtp.example.org
+#     port: 587
+#     user: perf-assets                              # with the password in PERF_ASSETS_SMTP_PASSWORD
+#     starttls: true
+#   repeat_hours: 24                                 # what is still wrong is told again after so long
+#   disk_free_gb: 5
+
+# addresses:                                         # where people find the pages, behind a proxy; links lead there
+#   dagster: https://dagster.example.org
+#   mlflow: https://mlflow.example.org
+#   pages: https://pages.example.org
+
+# retention:                                         # of 'perf-assets prune'
+#   versions: 5                                      # newest versions of a model that are kept in any case
+#   days: 180                                        # what is younger is kept
+"""
+
+
+def _check_address(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError("no address: give http://… or https://…")
+    return text
+
+
+def _check_mail(text: str) -> str:
+    name, _, host = text.partition("@")
+    if not (name and host and text.isprintable()) or any(letter in text for letter in " ,;<>"):
+        raise ValueError(f"{text[:60]!a} is no mail address: give NAME@HOST")
+    return text
+
+
+_Mail = Annotated[str, AfterValidator(_check_mail)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MailSettings(_Section):
+    """Mails, by a server that takes them."""
+
+    to: tuple[_Mail, ...] = Field(min_length=1)
+    sender: _Mail
+    server: str = Field(min_length=1)
+    port: int = Field(default=25, ge=1, le=65535)
+    user: str | None = None
+    starttls: bool = False
+
+
+class AlertSettings(_Section):
+    """Where alerts go, and when."""
+
+    webhook: Annotated[str, AfterValidator(_check_address)] | None = None
+    mail: MailSettings | None = None
+    repeat_hours: float = Field(default=24.0, gt=0)
+    disk_free_gb: float = Field(default=5.0, ge=0)
+
+    @property
+    def webhook_host(self) -> str:
+        """The hook without what is secret in it."""
+        return urlsplit(self.webhook or "").netloc.rpartition("@")[2]
+
+
+class RetentionSettings(_Section):
+    """What `perf-assets prune` keeps in any case, beside what is in use."""
+
+    versions: int = Field(default=5, ge=1)
+    days: int = Field(default=180, ge=1)
+
+
+_Url = Annotated[str, AfterValidator(_check_address)]
+
+
+class AddressSettings(_Section):
+    """Where people find the pages, where a proxy stands before them."""
+
+    dagster: _Url | None = None
+    mlflow: _Url | None = None
+    pages: _Url | None = None
+
+
+class Site(_Section):
+    """Content of `site.yaml`."""
+
+    addresses: AddressSettings = AddressSettings()
+
+    alerts: AlertSettings = AlertSettings()
+    retention: RetentionSettings = RetentionSettings()
+
+
+def load_site(lake: Path) -> Site:
+    """Read the site file of a lake's root folder; the defaults where there is none."""
+    path = lake / FILE_NAME
+    if not path.is_file():
+        return Site()
+    try:
+        return Site.model_validate(parse_yaml(str(path), path.read_text()) or {})
+    except ValidationError as error:
+        raise BadInputError(f"{path}: {first_problem(error)}") from None
+    except UnicodeDecodeError:
+        raise BadInputError(f"{path}: is no text") from None
