@@ -1,8 +1,8 @@
 """Predicted references in ReFrame itself."""
 
 import ast
-import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from perf_assets.cli.commands.reference import reframe_module
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.listing import references
 
+REFRAME = Path(sys.executable).with_name("reframe")
 _SETTINGS = """
 site_configuration = {
     "systems": [{"name": "newbox", "hostnames": [".*"], "partitions": [
@@ -77,12 +78,12 @@ def test_the_dictionary_is_plain_python() -> None:
     }
 
 
-@pytest.mark.skipif(shutil.which("reframe") is None, reason="reframe is not installed: pip install reframe-hpc")
+@pytest.mark.skipif(not REFRAME.is_file(), reason="reframe is not installed: pip install reframe-hpc")
 def test_reframe_holds_runs_to_it(tmp_path: Path) -> None:
     (tmp_path / "references.py").write_text(reframe_module(references("newbox", [prediction()])))
     (tmp_path / "settings.py").write_text(_SETTINGS)
     (tmp_path / "kripke.py").write_text(_TEST.format(arguments=ARGUMENTS))
-    command = ["reframe", "-C", "settings.py", "-c", "kripke.py", "-r", "--prefix", str(tmp_path / "out")]
+    command = [str(REFRAME), "-C", "settings.py", "-c", "kripke.py", "-r", "--prefix", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=100)
     assert "Ran 2/2 test case(s)" in done.stdout, done.stdout + done.stderr
     assert "1 failure(s)" in done.stdout, done.stdout
