@@ -13,7 +13,7 @@ from perf_assets.storage.record import MachineRecord
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends of the classes of latency, in seconds."""
-_PATHS = ("predict", "observe", "machines", "models", "health", "metrics", "docs", "openapi.json", "")
+_PATHS = ("predict", "advise", "observe", "machines", "models", "health", "metrics", "docs", "openapi.json", "")
 _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 _OTHER = "other"
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
