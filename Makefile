@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Two stamps: what runs the product, and what tests need besides.
 STAMP := $(VENV)/.ready
 TEST_STAMP := $(VENV)/.ready-for-tests
+# ReFrame brings polars, whose threads do not live through a fork: it has an environment of its own.
+PEERS := $(VENV)/peers
 PIP = $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 # Skipped tests are named at the end. What was compiled is kept for the next process (hundreds are started), and each has
 # one thread: two workers are two cores.
@@ -28,6 +30,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(TEST_STAMP): $(STAMP)
 	$(PIP) '.[dev]'
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --constraint constraints.txt reframe-hpc
 	touch $(TEST_STAMP)
 
 demo: setup ## simulate a fleet and run the whole pipeline on it

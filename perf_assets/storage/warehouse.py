@@ -70,6 +70,13 @@ class Warehouse:
         connection = self._connect(read_only=True)
         try:
             yield connection
+        except (duckdb.CatalogException, duckdb.BinderException):
+            if _digests(connection).get("") != vocabulary_digest():
+                raise BadInputError(
+                    f"{self._lake.warehouse} is of another release: run 'perf-assets ingest', which makes it anew "
+                    "from the record"
+                ) from None
+            raise
         finally:
             connection.close()
 
@@ -220,9 +227,7 @@ class Warehouse:
         if not self._lake.warehouse.is_file():
             return {}
         with self.read() as connection:
-            if (STATE,) not in connection.execute("SHOW TABLES").fetchall():
-                return {}
-            return dict(connection.execute(f"SELECT machine, digest FROM {STATE}").fetchall())
+            return _digests(connection)
 
     def _load_in_place(self, machine: str) -> dict[str, int]:
         with self._transaction() as connection:
@@ -271,3 +276,10 @@ class Warehouse:
         self._lake.warehouse.with_name(f"{self._lake.warehouse.name}.wal").unlink(missing_ok=True)
         publish(temporary, self._lake.warehouse)
         return counts
+
+
+def _digests(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Digests of what a warehouse was made of; empty where it does not say."""
+    if (STATE,) not in connection.execute("SHOW TABLES").fetchall():
+        return {}
+    return dict(connection.execute(f"SELECT machine, digest FROM {STATE}").fetchall())

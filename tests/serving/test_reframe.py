@@ -11,7 +11,7 @@ from perf_assets.cli.commands.reference import reframe_module
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.listing import references
 
-REFRAME = Path(sys.executable).with_name("reframe")
+REFRAME = Path(sys.prefix) / "peers" / "bin" / "reframe"
 _SETTINGS = """
 site_configuration = {
     "systems": [{"name": "newbox", "hostnames": [".*"], "partitions": [
@@ -78,7 +78,7 @@ def test_the_dictionary_is_plain_python() -> None:
     }
 
 
-@pytest.mark.skipif(not REFRAME.is_file(), reason="reframe is not installed: pip install reframe-hpc")
+@pytest.mark.skipif(not REFRAME.is_file(), reason=f"no {REFRAME}: make setup-tests")
 def test_reframe_holds_runs_to_it(tmp_path: Path) -> None:
     (tmp_path / "references.py").write_text(reframe_module(references("newbox", [prediction()])))
     (tmp_path / "settings.py").write_text(_SETTINGS)

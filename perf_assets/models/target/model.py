@@ -126,8 +126,8 @@ class AdaptedTarget:
         try:
             views = cls._views(folder, description)
         except (KeyError, TypeError) as error:
-            message = f"{folder} is a target model of an older release ({error!r}): run 'perf-assets adapt'"
-            raise UnreadableFileError(message) from None
+            message = f"{folder} is a target model of an older release: run 'perf-assets adapt'"
+            raise UnreadableFileError(message) from error
         return cls(description["machine"], load_samples(folder / _SAMPLES), views)
 
     @staticmethod
