@@ -173,7 +173,7 @@ def _not_utf8(folder: Path) -> list[str]:
 
 
 def _samples_without_target(folder: Path) -> list[str]:
-    (folder / "table.csv").write_text("app,ranks,PAPI_TOT_INS,wall_seconds\nKripke,1,5,0.5\n")
+    (folder / "table.csv").write_text("app,ranks,PAPI_TOT_INS,seconds\nKripke,1,5,0.5\n")
     return ["land", str(folder / "table.csv"), "--machine", "quartz", "--kind", "samples"]
 
 
