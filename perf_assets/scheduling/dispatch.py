@@ -3,7 +3,7 @@
 Jobs are workloads of a table of relative speeds: one row per workload, one column per way to run it. A column is called
 as its cluster, or `CLUSTER-cpu` and `CLUSTER-gpu` where a cluster has both; an empty cell says that the workload
 cannot run there. When jobs come, how many nodes they take, how long they take at speed 1, and what their users ask for
-is taken from a log.
+is taken from a log; of a job whose user asked for no time, its run time counts as asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ class DispatchExperiment:
         """Jobs at a load: the node-seconds of their mean time over the ways they have, over those of all clusters."""
         random = np.random.default_rng(seed)
         sizes = np.array([machine.nodes for machine in self.clusters], np.int64)[self.table.cluster]
-        can_run, widest = np.isfinite(self.table.speed), np.zeros(len(self.table), np.int64)
+        can_run = np.isfinite(self.table.speed)
         widest = np.where(can_run, sizes, 0).max(axis=1)
         fits = self.log.nodes <= widest.max()
         log = self.log.where(fits)
@@ -120,7 +120,7 @@ class DispatchExperiment:
             raise BadInputError(f"all jobs of {log.name} come at once: they have no load that could be changed")
         total = sum(machine.nodes for machine in self.clusters)
         submit = log.submit * float((mean_seconds * log.nodes).sum()) / (total * load * span)
-        asked = np.where(np.isfinite(log.request), np.maximum(log.request, LEAST_SECONDS), np.maximum(log.run, 1.0))
+        asked = np.maximum(np.where(np.isfinite(log.request), log.request, log.run), LEAST_SECONDS)
         doubled = np.ceil(np.log2(np.maximum(seconds / asked[job], 1.0)))
         return DispatchedJobs(
             self,

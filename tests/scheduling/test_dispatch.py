@@ -21,11 +21,10 @@ from perf_assets.scheduling.dispatch import (
     shares_kept,
 )
 from perf_assets.scheduling.events import event_log, replay
-from perf_assets.scheduling.kernels.jobs import Jobs
 from perf_assets.scheduling.simulate import Machine
 from perf_assets.scheduling.traces.trace import Trace
 from tests.scheduling.reference import DispatchReference, Job, Option
-from tests.scheduling.test_reference import EXAMPLES, events_of, reference_events
+from tests.scheduling.test_reference import EXAMPLES, events_of, flat, reference_events
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
 
@@ -46,19 +45,6 @@ def cases(draw: st.DrawFn) -> tuple[list[int], list[Job], dict[Option, int]]:
             expected.setdefault(options[-1], draw(st.one_of(st.just(run), st.integers(1, 15))))
         jobs.append(Job(number, submit, options))
     return clusters, jobs, expected
-
-
-def flat(jobs: list[Job]) -> Jobs:
-    every = [option for job in jobs for option in job.options]
-    return Jobs(
-        np.array([job.submit for job in jobs], float),
-        np.cumsum([0, *(len(job.options) for job in jobs)]).astype(np.int64),
-        np.array([option.machine for option in every], np.int64),
-        np.array([option.nodes for option in every], np.int64),
-        np.array([option.run for option in every], float),
-        np.array([option.estimate for option in every], float),
-        np.array([option.limit for option in every], float),
-    )
 
 
 @pytest.mark.slow

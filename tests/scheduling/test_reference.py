@@ -46,9 +46,10 @@ def cases(draw: st.DrawFn) -> tuple[list[int], list[Job]]:
     return machines, jobs
 
 
-def compiled_schedule(machines: list[int], jobs: list[Job], policy: Policy) -> Schedule:
+def flat(jobs: list[Job]) -> Jobs:
+    """What the compiled scheduler takes."""
     every = [option for job in jobs for option in job.options]
-    flat = Jobs(
+    return Jobs(
         np.array([job.submit for job in jobs], float),
         np.cumsum([0, *(len(job.options) for job in jobs)]).astype(np.int64),
         np.array([option.machine for option in every], np.int64),
@@ -57,7 +58,10 @@ def compiled_schedule(machines: list[int], jobs: list[Job], policy: Policy) -> S
         np.array([option.estimate for option in every], float),
         np.array([option.limit for option in every], float),
     )
-    return simulate(tuple(Machine(f"m{i}", nodes) for i, nodes in enumerate(machines)), flat, policy)
+
+
+def compiled_schedule(machines: list[int], jobs: list[Job], policy: Policy) -> Schedule:
+    return simulate(tuple(Machine(f"m{i}", nodes) for i, nodes in enumerate(machines)), flat(jobs), policy)
 
 
 def events_of(schedule: Schedule) -> list[tuple[float, int, int, int, int]]:
