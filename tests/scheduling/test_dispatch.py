@@ -157,3 +157,12 @@ def test_what_no_table_can_answer_is_refused(log: Trace, speeds: pd.DataFrame) -
     jobs = DispatchExperiment(table, log, CLUSTERS).draw(1.0, 0)
     with pytest.raises(BadInputError, match="a positive number of seconds for every option"):
         jobs.schedule(Rule.TURNAROUND, jobs.expected(np.full_like(table.speed, np.nan)))
+
+
+def test_a_job_that_outlives_what_was_expected_is_expected_to_take_twice_as_long() -> None:
+    """It runs for 3 s where 1 s was expected: its end is taken for 4 s, and the other cluster would end the next at 6."""
+    runs = [Job(0, 0, [Option(0, 1, 10, 50, 50)]), Job(1, 3, [Option(0, 1, 1, 1, 1), Option(1, 1, 3, 3, 3)])]
+    machines = Machine("first", 1), Machine("second", 1)
+    schedule = dispatched(machines, flat(runs), np.array([1.0, 1.0, 3.0]), Rule.TURNAROUND)
+    assert schedule.machine.tolist() == [0, 0]
+    assert schedule.outcome.start.tolist() == [0.0, 10.0]
