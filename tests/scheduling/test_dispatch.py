@@ -160,7 +160,7 @@ def test_what_no_table_can_answer_is_refused(log: Trace, speeds: pd.DataFrame) -
 
 
 def test_a_job_that_outlives_what_was_expected_is_expected_to_take_twice_as_long() -> None:
-    """It runs for 3 s where 1 s was expected: its end is taken for 4 s, and the other cluster would end the next at 6."""
+    """After 3 s of an expected second, its end is taken for 4 s; the other cluster would end the next job at 6 s."""
     runs = [Job(0, 0, [Option(0, 1, 10, 50, 50)]), Job(1, 3, [Option(0, 1, 1, 1, 1), Option(1, 1, 3, 3, 3)])]
     machines = Machine("first", 1), Machine("second", 1)
     schedule = dispatched(machines, flat(runs), np.array([1.0, 1.0, 3.0]), Rule.TURNAROUND)
