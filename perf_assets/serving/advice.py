@@ -15,7 +15,7 @@ from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.asked_runs import stored_runs
-from perf_assets.serving.predictor import MEASURED, Predictor
+from perf_assets.serving.predictor import MEASURED, Predictor, measured_there
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
@@ -138,8 +138,9 @@ def _candidates(
     machine: str,
 ) -> list[_Candidate]:
     """One answer per width: measured there, else from the machine that most other configurations ran on."""
-    here = {(run.ranks, run.threads): run for run in runs if run.machine == machine}
-    found = {key: _Candidate(widths[machine][key], _measured(run)) for key, run in here.items()}
+    here = [run for run in runs if run.machine == machine]
+    measured = measured_there(predictor.lake, here, machine).values()
+    found = {(one.ranks, one.threads): _Candidate(widths[machine][one.ranks, one.threads], one) for one in measured}
     champion = predictor.models.target(machine)
     preferred = champion.reference if champion is not None else None
     sources = sorted(
@@ -152,13 +153,6 @@ def _candidates(
                 key = run.ranks, run.threads
                 found[key] = _Candidate(widths[source][key], answer)
     return list(found.values())
-
-
-def _measured(run: Run) -> Prediction:
-    return Prediction(
-        run.machine, run.machine, run.app, run.args, run.ranks, run.threads, run.wall_seconds, 1.0, run.wall_seconds,
-        run.wall_seconds, run.wall_seconds, MEASURED, 0, False, 0, (f"measured on {run.machine} itself",),
-    )  # fmt: skip
 
 
 def _scatter(lake: Lake, machine: str) -> float | None:
