@@ -25,7 +25,7 @@ from perf_assets.core.shots import Shots
 from perf_assets.scheduling.dispatch import DispatchExperiment, Rule, SpeedTable, sweep
 from perf_assets.scheduling.simulate import Machine
 from perf_assets.scheduling.traces.read import read_trace
-from perf_assets.workflows.dispatch import predicted_speeds
+from perf_assets.workflows.scheduling.dispatch import predicted_speeds
 
 CLUSTERS = Machine("dane", 514), Machine("mammoth", 64), Machine("tioga", 30), Machine("matrix", 26)
 KNOWN = ["borax", "boraxo"]

@@ -50,7 +50,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 
 SHOTS = (0, 5, 10, 20, 50)
 METHODS = ("source_unchanged", "constant_ratio", "target_gp", "with_prior", "without_prior")

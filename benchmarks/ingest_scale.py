@@ -31,7 +31,7 @@ from perf_assets.demo.simulated import SimulatedBundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.workflows.fleet import open_warehouse
-from perf_assets.workflows.ingest import pending
+from perf_assets.workflows.landing.ingest import pending
 
 _MACHINE = "epyc-vm"
 _BUNDLES_PER_SCALE = 50

@@ -25,7 +25,7 @@ from transfer_data import data_folder
 
 from perf_assets.scheduling.moldable import STOCK, MoldableExperiment, MoldableTable, policies, sweep
 from perf_assets.scheduling.traces.read import read_trace
-from perf_assets.workflows.moldable import predicted_column, with_predictions
+from perf_assets.workflows.scheduling.moldable import predicted_column, with_predictions
 
 NODES = 256
 LOADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2)

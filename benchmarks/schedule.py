@@ -114,7 +114,7 @@ def _moldable(trace: Trace) -> float | None:
     from perf_assets.defs.resources import LakeResource
     from perf_assets.scheduling.experiment import FULL_LOAD, Experiment
     from perf_assets.scheduling.strategies import PRACTICE, PREDICTOR_MOLDABLE
-    from perf_assets.workflows.scheduled_problems import fleet_problems, most_scaling_machine
+    from perf_assets.workflows.scheduling.scheduled_problems import fleet_problems, most_scaling_machine
 
     lake = LakeResource().fleet()
     try:

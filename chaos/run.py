@@ -20,7 +20,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import open_warehouse
-from perf_assets.workflows.ingest import needs_work
+from perf_assets.workflows.landing.ingest import needs_work
 from tests.installation import bundles_of, land_bundles, train_quickly
 
 _MEASURED = ("quartz", "ruby", "lassen")

@@ -119,7 +119,7 @@ class OpenLake:
 
     def to_thicket(self, machine: str | None = None, app: str | None = None) -> "thicket.Thicket":
         """Runs as a Thicket (llnl-thicket), all or those of a machine or an application; a profile per run."""
-        from perf_assets.workflows.thicket import to_thicket
+        from perf_assets.workflows.exports.thicket import to_thicket
 
         return to_thicket(self._lake, machine, app)
 

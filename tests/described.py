@@ -10,7 +10,7 @@ from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import fit_encoder
 from perf_assets.models.source.amm_options import TrainedEncoder
 from perf_assets.models.source.training import DescribedBy
-from perf_assets.workflows.describe import described_rows
+from perf_assets.workflows.machines.describe import described_rows
 
 
 @dataclass(frozen=True)

@@ -14,56 +14,94 @@ from perf_assets.cli.extras import missing_extra
 from perf_assets.core.errors import BadInputError, like
 from perf_assets.core.paths import HOME, dagster_home, lake_root
 
-_COMMANDS = {
-    "init": "Make a folder with a lake and a Dagster home, where there is no checkout.",
-    "demo": "Simulate a fleet and run the whole pipeline on it.",
-    "up": "Start the Dagster and MLflow pages; stop them with Ctrl-C.",
-    "probe": "Write the data sheet of a machine by looking at it.",
-    "measure": "Measure a command, and leave a bundle that lands as it is.",
-    "land": "Put measurements into the landing zone.",
-    "ingest": "Read what landed into the record and the warehouse.",
-    "withdraw": "Take back a bundle that landed by mistake.",
-    "forget": "Take a machine out of the lake.",
-    "rename": "Give a machine another name.",
-    "environments": "List the software that runs were made with, and choose which of it counts.",
-    "train": "Describe all machines, train the source models and register them.",
-    "vectors": "Train and register the model that predicts all machines from one run.",
-    "adapt": "Fit, score and register the target model of each machine.",
-    "predict": "Predict run times on another machine.",
-    "observe": "Hand measured runs to the model in use.",
-    "reference": "Write predicted reference values of a machine, for acceptance tests.",
-    "compare": "Compare machines for a portfolio of applications: time, cost, and how sure that is.",
-    "serve": "Answer predictions over HTTP.",
-    "models": "List registered models, their aliases and where they come from.",
-    "promote": "Make a version of a registered model the champion.",
-    "rollback": "Make the previous champion the champion again.",
-    "unpin": "Let versions compete again after promote or rollback.",
-    "advise": "Say which limit, width and machine to ask for.",
-    "plan": "Rank the runs to do next on a machine.",
-    "amm": "Show or export the Abstract Machine Models.",
-    "export": "Write runs for Thicket, or the inputs of downstream models.",
-    "run": "Run a configuration file of xAMM: machine models, training or test on tables.",
-    "read": "Print what a file or folder contains.",
-    "evaluate": "Score methods beside their baselines on data of your own.",
-    "transfer": "Model a target from few of its rows and a source with other counters.",
-    "severity": "Measure how hard a transfer between two tables is.",
-    "simulate": "Schedule a job trace by several policies, with and without predictions.",
-    "shadow": "Replay a centre's job log with predictions, and say what they would have saved.",
-    "report": "Write the results as pages for people: a site without network.",
-    "counters": "List the counters of each machine and what they stand for.",
-    "vocabulary": "Print every table with its columns, units and keys.",
-    "manual": "Print every command with its arguments and options.",
-    "database": "Show or choose the database of Dagster's and MLflow's state.",
-    "prune": "Remove old versions of models and old runs that nothing needs.",
-    "alerts": "Say who is told when something goes wrong, and try it.",
-    "backup": "Save lake, models and Dagster's state in a folder.",
-    "restore": "Make a home of what 'perf-assets backup' saved.",
-    "doctor": "Check this installation and say what to do.",
+_GROUPS = {
+    "start": (
+        "Begin",
+        {
+            "init": "Make a folder with a lake and a Dagster home, where there is no checkout.",
+            "demo": "Simulate a fleet and run the whole pipeline on it.",
+            "up": "Start the Dagster and MLflow pages; stop them with Ctrl-C.",
+            "doctor": "Check this installation and say what to do.",
+        },
+    ),
+    "landing": (
+        "Measure and land",
+        {
+            "probe": "Write the data sheet of a machine by looking at it.",
+            "measure": "Measure a command, and leave a bundle that lands as it is.",
+            "land": "Put measurements into the landing zone.",
+            "ingest": "Read what landed into the record and the warehouse.",
+            "withdraw": "Take back a bundle that landed by mistake.",
+            "forget": "Take a machine out of the lake.",
+            "rename": "Give a machine another name.",
+            "environments": "List the software that runs were made with, and choose which of it counts.",
+            "counters": "List the counters of each machine and what they stand for.",
+            "read": "Print what a file or folder contains.",
+        },
+    ),
+    "models": (
+        "Train and govern models",
+        {
+            "train": "Describe all machines, train the source models and register them.",
+            "vectors": "Train and register the model that predicts all machines from one run.",
+            "adapt": "Fit, score and register the target model of each machine.",
+            "amm": "Show or export the Abstract Machine Models.",
+            "models": "List registered models, their aliases and where they come from.",
+            "promote": "Make a version of a registered model the champion.",
+            "rollback": "Make the previous champion the champion again.",
+            "unpin": "Let versions compete again after promote or rollback.",
+        },
+    ),
+    "answers": (
+        "Ask",
+        {
+            "predict": "Predict run times on another machine.",
+            "observe": "Hand measured runs to the model in use.",
+            "plan": "Rank the runs to do next on a machine.",
+            "compare": "Compare machines for a portfolio of applications: time, cost, and how sure that is.",
+            "reference": "Write predicted reference values of a machine, for acceptance tests.",
+            "serve": "Answer predictions over HTTP.",
+            "report": "Write the results as pages for people: a site without network.",
+            "export": "Write runs for Thicket, or the inputs of downstream models.",
+        },
+    ),
+    "tables": (
+        "Methods on tables of your own",
+        {
+            "run": "Run a configuration file of xAMM: machine models, training or test on tables.",
+            "transfer": "Model a target from few of its rows and a source with other counters.",
+            "severity": "Measure how hard a transfer between two tables is.",
+            "evaluate": "Score methods beside their baselines on data of your own.",
+        },
+    ),
+    "scheduling": (
+        "Schedule jobs",
+        {
+            "advise": "Say which limit, width and machine to ask for.",
+            "simulate": "Schedule a job trace by several policies, with and without predictions.",
+            "shadow": "Replay a centre's job log with predictions, and say what they would have saved.",
+        },
+    ),
+    "operate": (
+        "Operate an installation",
+        {
+            "database": "Show or choose the database of Dagster's and MLflow's state.",
+            "prune": "Remove old versions of models and old runs that nothing needs.",
+            "alerts": "Say who is told when something goes wrong, and try it.",
+            "backup": "Save lake, models and Dagster's state in a folder.",
+            "restore": "Make a home of what 'perf-assets backup' saved.",
+            "vocabulary": "Print every table with its columns, units and keys.",
+            "manual": "Print every command with its arguments and options.",
+        },
+    ),
 }
+"""Commands by the folder of `commands/` that they stand in, with the folder's title in the help."""
+_COMMANDS = {name: help_line for _, commands in _GROUPS.values() for name, help_line in commands.items()}
+_FOLDERS = {name: folder for folder, (_, commands) in _GROUPS.items() for name in commands}
 
 
 class _LazyGroup(click.Group):
-    """Commands by name, each in a module of the same name, imported when it is used."""
+    """Commands by name, each in a module of the same name in its folder, imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -80,12 +118,15 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"perf_assets.cli.commands.{cmd_name}").command
+        command: click.Command = importlib.import_module(
+            f"perf_assets.cli.commands.{_FOLDERS[cmd_name]}.{cmd_name}"
+        ).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        for title, commands in _GROUPS.values():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=_LazyGroup)

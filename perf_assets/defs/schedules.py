@@ -5,7 +5,7 @@ import dagster as dg
 from perf_assets.defs.jobs import refresh_machine_job, train_and_evaluate_job, write_fleet_page_job
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.workflows.ingest import needs_work
+from perf_assets.workflows.landing.ingest import needs_work
 
 
 @dg.schedule(

@@ -24,7 +24,7 @@ from perf_assets.serving.requests import Run, checked
 from perf_assets.storage.aliases import known_applications, load_aliases
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.workflows.fleet import open_warehouse
-from perf_assets.workflows.land import configuration_in
+from perf_assets.workflows.landing.land import configuration_in
 
 _SHARED = ("app", "args", "ranks", "threads", "gpus", "wall_seconds")
 

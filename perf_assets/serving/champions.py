@@ -21,7 +21,7 @@ from perf_assets.serving.target import CheckedRun, ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_or_empty, written_at
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.readiness import Readiness
+from perf_assets.workflows.machines.readiness import Readiness
 
 _PREFIX = registered_name("")
 

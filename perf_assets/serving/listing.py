@@ -12,7 +12,7 @@ from perf_assets.registry.versions import registered
 from perf_assets.serving.answers import PlannedRun, Prediction, RegisteredModel
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import Fleet, open_warehouse
-from perf_assets.workflows.readiness import Readiness
+from perf_assets.workflows.machines.readiness import Readiness
 
 
 def listed_models() -> list[RegisteredModel]:

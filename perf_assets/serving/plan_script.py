@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 
 from perf_assets.serving.answers import PlannedRun
-from perf_assets.workflows.measure_node import carried, job_head
+from perf_assets.workflows.landing.measure_node import carried, job_head
 
 _START = {"slurm": "srun -N {nodes} -n {ranks} -c {threads}", "flux": "flux run -N {nodes} -n {ranks} -c {threads}"}
 _PLAIN_START = "mpirun -np {ranks}"

@@ -18,7 +18,7 @@ from perf_assets.serving.target import ServedTarget
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import Fleet, open_warehouse
-from perf_assets.workflows.readiness import Readiness
+from perf_assets.workflows.machines.readiness import Readiness
 
 MEASURED = "measured"
 """Stands where the name of a model does in other answers."""

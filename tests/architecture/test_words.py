@@ -23,10 +23,10 @@ QUAINT = re.compile(
 EMPTY_NAMES = {"told", "said", "says", "tells"}
 """Names of variables, arguments and functions that do not say what they hold."""
 EMPTY_STILL = {
-    "cli/commands/land.py",
+    "cli/commands/landing/land.py",
     "storage/aliases.py",
-    "workflows/land.py",
-    "workflows/readiness.py",
+    "workflows/landing/land.py",
+    "workflows/machines/readiness.py",
 }
 """Modules that still have such names; this set only shrinks."""
 PATCHED_STILL = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perf_assets.cli.commands.up import _addresses
+from perf_assets.cli.commands.start.up import _addresses
 from perf_assets.cli.support.services import SERVES, Service, end_left_behind, free_port, stop
 from perf_assets.core.errors import BadInputError
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.workflows.shadow import ASSUMED, PLANS
+from perf_assets.workflows.scheduling.shadow import ASSUMED, PLANS
 from tests.scheduling.traces import drawn_trace, line, write
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator

@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from perf_assets.cli.commands.vocabulary import command
+from perf_assets.cli.commands.operate.vocabulary import command
 from perf_assets.core.machines import MachineSpec
 from perf_assets.core.tables.landing import SPECS, TABLES
 from perf_assets.core.tables.schema import Column, Table, Type

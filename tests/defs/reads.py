@@ -16,9 +16,9 @@ from perf_assets.defs.specs import POOL
 from perf_assets.registry import amm, source, target, transfer, vector, versions
 from perf_assets.storage import warehouse
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows import judge
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.readiness import Readiness
+from perf_assets.workflows.machines.readiness import Readiness
+from perf_assets.workflows.models import judge
 
 MODELS = {
     "perf-amm": "model_amm__encoder",

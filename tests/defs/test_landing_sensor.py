@@ -24,7 +24,7 @@ from perf_assets.defs.schedules import nightly_ingestion
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import LANDING_SECONDS, landing_seconds
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.defs.conftest import land_perf_stat, spoil
 
 pytestmark = pytest.mark.slow

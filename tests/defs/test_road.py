@@ -19,10 +19,10 @@ from perf_assets.registry.versions import pin_of, tags_of, unpin, versions
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
-from perf_assets.workflows.chains import promote
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.readiness import Readiness
-from perf_assets.workflows.target import judge_machine
+from perf_assets.workflows.machines.readiness import Readiness
+from perf_assets.workflows.models.chains import promote
+from perf_assets.workflows.models.target import judge_machine
 from tests.defs.test_training import run
 from tests.installation import Installation, bundles_of
 from tests.trained_site import copy_of

@@ -14,7 +14,7 @@ from perf_assets.scheduling.fleet_jobs import Problem
 from perf_assets.scheduling.strategies import STRATEGIES
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored
-from perf_assets.workflows import scheduled_problems
+from perf_assets.workflows.scheduling import scheduled_problems
 from tests.scheduling.traces import line, write
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator

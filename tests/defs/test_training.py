@@ -29,7 +29,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows import scheduled_problems
+from perf_assets.workflows.scheduling import scheduled_problems
 from tests.conftest import COLLECTED_AT
 from tests.defs.reads import READS, Reads, check_edges, recorded_reads
 from tests.docs.newbox import copy_lake

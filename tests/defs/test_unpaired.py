@@ -21,8 +21,8 @@ from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.target import TargetRequest, target_inputs
-from perf_assets.workflows.unpaired_inputs import UnpairedInputs
+from perf_assets.workflows.models.target import TargetRequest, target_inputs
+from perf_assets.workflows.models.unpaired_inputs import UnpairedInputs
 from tests.defs.reads import Reads, recorded_reads
 from tests.defs.test_training import run
 from tests.installation import Installation

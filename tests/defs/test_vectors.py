@@ -19,7 +19,7 @@ from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.results import stored
-from perf_assets.workflows.vectors import state
+from perf_assets.workflows.models.vectors import state
 from tests.defs.reads import check_edges, recorded_reads
 from tests.defs.test_training import metadata, run
 from tests.docs.newbox import copy_lake

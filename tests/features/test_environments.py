@@ -26,7 +26,7 @@ from perf_assets.storage.named_environments import ENVIRONMENTS_NAME, named_envi
 from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.fleet import Fleet, open_warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 
 OLD, NEW = "gcc 10.3; openmpi 4.1", "gcc 12.1; openmpi 4.1"

@@ -16,7 +16,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 
 NAMES = [feature.name for feature in XAMM_FEATURES]
 SHARES = [feature.name for feature in XAMM_FEATURES if feature.is_share]

@@ -23,7 +23,7 @@ from perf_assets.scheduling.experiment import Experiment
 from perf_assets.scheduling.simulate import Machine
 from perf_assets.storage.checkpoints import Checkpoints
 from perf_assets.storage.lake import Lake, LandedBundle
-from perf_assets.workflows.ingest import Prepared, ingest_machine, read_ahead
+from perf_assets.workflows.landing.ingest import Prepared, ingest_machine, read_ahead
 from tests.defs.conftest import land_perf_stat, spoil
 from tests.infra.tasks import LOCAL, drawn, failing, killing, nested, new_pages, noted, write_profile
 from tests.models.fleets import fleet as small_fleet

@@ -17,7 +17,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
 from tests.trained_site import MACHINES
 

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from perf_assets.cli.commands.database import command
+from perf_assets.cli.commands.operate.database import command
 from perf_assets.core.errors import BadInputError, BusyError
 from perf_assets.core.paths import mlflow_tracking_uri
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, own_process

@@ -15,7 +15,7 @@ from perf_assets.registry.versions import CHAMPION, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.workflows.fleet import Fleet, open_warehouse
-from perf_assets.workflows.readiness import Readiness
+from perf_assets.workflows.machines.readiness import Readiness
 from tests.docs.elsewhere import elsewhere
 from tests.docs.newbox import TWIN, copy_lake, write_files
 from tests.docs.pages import Command, commands, pages

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perf_assets.cli.support.demo_fleet import DemoState
-from perf_assets.workflows.kept_aside import scored, store_truth
+from perf_assets.workflows.models.kept_aside import scored, store_truth
 from tests.browser import chromium, shoot
 from tests.installation import SCALE, Installation, Up, wait_for
 from tests.integration.joining import land_at_once

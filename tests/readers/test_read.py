@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.cli.commands.read import to_json
+from perf_assets.cli.commands.landing.read import to_json
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.readers.formats import FileKind
 from perf_assets.readers.read import _SINGLE_FILES, PROFILE_KINDS, read

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from perf_assets.cli.commands import doctor, serve, up
+from perf_assets.cli.commands.answers import serve
+from perf_assets.cli.commands.start import doctor, up
 from perf_assets.core.errors import BadInputError
 from perf_assets.infra.permissions import check_private_places, is_anybodys
 

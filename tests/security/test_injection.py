@@ -22,7 +22,7 @@ from perf_assets.serving.asked_runs import stored_runs
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 
 PACKAGE = Path(__file__).resolve().parents[2] / "perf_assets"
@@ -115,8 +115,8 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers() -> None:
 
 
 def test_every_csv_for_people_is_made_without_formulas() -> None:
-    digests = {"workflows/paired_inputs.py", "workflows/describe.py"}
-    landed = {"demo/writers/samples.py", "workflows/real_lake.py"}
+    digests = {"workflows/models/paired_inputs.py", "workflows/machines/describe.py"}
+    landed = {"demo/writers/samples.py", "workflows/landing/real_lake.py"}
     allowed = {"core/text.py", "models/source/amm_options.py", *landed, *digests}
     """The one place; a stored model's numbers; tables that land as they are; digests of rows, which nobody opens."""
     writers = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if ".to_csv(" in file.read_text()}

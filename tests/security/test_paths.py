@@ -16,7 +16,7 @@ from perf_assets.readers.files import SourceFile
 from perf_assets.readers.samples.parquet import read_table
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.landing import copying, land, verified_manifest
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters
 

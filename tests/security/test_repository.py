@@ -37,7 +37,7 @@ ONLY_IN = {
     "subprocess.Popen": {"cli/support/services.py"},
     "subprocess.run": {
         *("registry/store.py", "registry/retention.py", "infra/clusters.py", "storage/snapshots.py"),
-        *("workflows/measure_node.py", "workflows/probe.py"),
+        *("workflows/landing/measure_node.py", "workflows/landing/probe.py"),
     },
 }
 PICKLES = "infra/on_dask.py"

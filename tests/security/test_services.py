@@ -10,7 +10,7 @@ import mlflow
 import pytest
 from fastapi.testclient import TestClient
 
-from perf_assets.cli.commands import up
+from perf_assets.cli.commands.start import up
 from perf_assets.cli.support.output import say
 from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError

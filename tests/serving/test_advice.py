@@ -20,7 +20,7 @@ from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, Fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serving")]

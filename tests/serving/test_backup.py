@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from perf_assets.cli.commands.restore import command as restore_command
+from perf_assets.cli.commands.operate.restore import command as restore_command
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import unfinished_restore

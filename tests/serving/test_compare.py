@@ -22,7 +22,7 @@ from perf_assets.serving.compare.workloads import Portfolio, WorkloadSheet
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.features.fleet_tables import GPU, SPEEDS, WITHOUT_GPU
 from tests.serving.conftest import MACHINE, Fleet
 

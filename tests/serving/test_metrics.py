@@ -10,7 +10,7 @@ from perf_assets.serving.http.app import Limits, create_app
 from perf_assets.serving.http.metrics import RequestCounts
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.defs.conftest import land_perf_stat
 from tests.serving.conftest import MACHINE, NAME, Fleet
 

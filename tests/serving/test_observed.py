@@ -16,7 +16,7 @@ from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Observation
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.serving.conftest import MACHINE, NAME, Fleet
 
 pytestmark = pytest.mark.xdist_group("serving")  # one worker makes what they share

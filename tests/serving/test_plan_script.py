@@ -10,7 +10,7 @@ from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.manifest import Manifest, parse_manifest
 from perf_assets.serving.answers import PlannedRun
 from perf_assets.serving.plan_script import plan_script
-from perf_assets.workflows.event_sets import event_sets, measure_script
+from perf_assets.workflows.landing.event_sets import event_sets, measure_script
 
 
 def planned(rank: int, app: str, args: str, ranks: int = 1, threads: int = 1, nodes: int = 1) -> PlannedRun:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.cli.commands.reference import reframe_module
+from perf_assets.cli.commands.answers.reference import reframe_module
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.listing import references
 

@@ -13,7 +13,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import copying, land
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 
 

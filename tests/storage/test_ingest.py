@@ -18,7 +18,7 @@ from perf_assets.infra.locks import exclusive
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import LIMITS, MachineRecord, RecordLimits, Snapshot
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine, pending
+from perf_assets.workflows.landing.ingest import ingest_machine, pending
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
 

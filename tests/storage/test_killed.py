@@ -15,7 +15,7 @@ from perf_assets.storage import record as record_module
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import RecordLimits
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters, read_counters
 from tests.storage.test_ingest import whole

@@ -4,7 +4,7 @@ import pytest
 
 from perf_assets.storage.lake import Lake, LandedBundle
 from perf_assets.storage.quarantine import quarantine
-from perf_assets.workflows import ingest
+from perf_assets.workflows.landing import ingest
 from tests.conftest import profile_facts
 from tests.storage.conftest import land_counters, read_counters
 

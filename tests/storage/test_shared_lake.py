@@ -32,7 +32,7 @@ from perf_assets.storage.landing import verified_manifest
 from perf_assets.storage.record import MachineRecord, RecordLimits
 from perf_assets.storage.results import store
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.storage.conftest import Content, land_counters, read_counters
 

@@ -10,7 +10,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import Landing, land
 from perf_assets.storage.warehouse import Warehouse
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import COLLECTED_AT
 
 FACTORS = {"amg": 0.5, "cg": 1.0, "gmres": 2.0}

@@ -10,7 +10,7 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.site import EXAMPLE, AlertSettings, Site, load_site
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.alerts import Alert, AlertLog, full_disks
+from perf_assets.workflows.operate.alerts import Alert, AlertLog, full_disks
 from tests.receivers import mail_server, web_hook
 
 HOUR = 3600.0

@@ -34,11 +34,11 @@ from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import rows_of
-from perf_assets.workflows.chains import roll_back
-from perf_assets.workflows.describe import describe, description_of
-from perf_assets.workflows.inputs import make_inputs
-from perf_assets.workflows.paired_inputs import AdaptationInputs, adaptation_inputs, target_tags
-from perf_assets.workflows.train import RegisteredSource, move_aliases, train_and_register
+from perf_assets.workflows.exports.downstream_inputs import make_inputs
+from perf_assets.workflows.machines.describe import describe, description_of
+from perf_assets.workflows.models.chains import roll_back
+from perf_assets.workflows.models.paired_inputs import AdaptationInputs, adaptation_inputs, target_tags
+from perf_assets.workflows.models.train import RegisteredSource, move_aliases, train_and_register
 from tests.described import DescribedFleet, quick_encoder
 from tests.features.fleet_tables import EIGHT, fleet_tables
 from tests.installation import PROJECT

@@ -12,8 +12,8 @@ from perf_assets.features.samples import PairedSamples
 from perf_assets.models.target.model import PRIOR_COMPONENTS
 from perf_assets.models.target.prior import Prior, refitted_priors
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.kept_aside import has_truth, score_kept_aside, scored, store_truth
-from perf_assets.workflows.story import kept_aside_curve, story_of, story_rows
+from perf_assets.workflows.models.kept_aside import has_truth, score_kept_aside, scored, store_truth
+from perf_assets.workflows.pages.story import kept_aside_curve, story_of, story_rows
 from tests.features.fleet_tables import fleet_tables
 
 MACHINE = "cedar"

@@ -16,7 +16,7 @@ from perf_assets.serving.asked_runs import read_runs
 from perf_assets.storage.aliases import known_applications, load_aliases, same_name
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
-from perf_assets.workflows.ingest import ingest_machine
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.conftest import profile_facts
 from tests.readers.test_caliper_profile import _ONE_REGION, stream
 from tests.readers.test_job_records import SACCT

@@ -16,8 +16,8 @@ from perf_assets.core.manifest import parse_manifest
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import LandedBundle
 from perf_assets.storage.landing import verified_manifest
-from perf_assets.workflows.event_sets import event_sets, measure_script
-from perf_assets.workflows.measure_node import job_head, last_caches, passes, ranks_of
+from perf_assets.workflows.landing.event_sets import event_sets, measure_script
+from perf_assets.workflows.landing.measure_node import job_head, last_caches, passes, ranks_of
 from tests.infra.slurm import missing_programs, slurm
 from tests.readers.databases import write_v4
 from tests.readers.test_caliper_profile import _ONE_REGION, stream

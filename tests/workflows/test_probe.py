@@ -11,7 +11,7 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import parse_machine_spec
 from perf_assets.demo.fleet_machines import load_machines
-from perf_assets.workflows.probe import probe
+from perf_assets.workflows.landing.probe import probe
 
 CPU = "processor : {number}\nvendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nmodel name : AMD EPYC 7763\n"
 CPU += "cpu MHz : 2445.0\nphysical id : {socket}\ncore id : {core}\nflags : sse2 avx avx2\n\n"

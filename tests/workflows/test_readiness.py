@@ -8,8 +8,8 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.ingest import ingest_machine
-from perf_assets.workflows.readiness import Readiness, _lacking
+from perf_assets.workflows.landing.ingest import ingest_machine
+from perf_assets.workflows.machines.readiness import Readiness, _lacking
 from tests.installation import bundles_of
 
 

@@ -16,8 +16,8 @@ from perf_assets.storage.aliases import load_aliases
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.record import MachineRecord
-from perf_assets.workflows.ingest import ingest_machine
-from perf_assets.workflows.real_lake import RELATIVE, RealBundle, machines_of, real_bundles
+from perf_assets.workflows.landing.ingest import ingest_machine
+from perf_assets.workflows.landing.real_lake import RELATIVE, RealBundle, machines_of, real_bundles
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from perf_assets.workflows.schedule import Asked
+from perf_assets.workflows.scheduling.schedule import Asked
 
 NOTHING: dict[str, object] = dict.fromkeys(Asked.model_fields)
 

@@ -11,8 +11,8 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.ingest import ingest_machine, pending
-from perf_assets.workflows.taking_back import bundle_machine, forget, rename, withdraw
+from perf_assets.workflows.landing.ingest import ingest_machine, pending
+from perf_assets.workflows.landing.taking_back import bundle_machine, forget, rename, withdraw
 from tests.workflows.little_datasets import land_table, runs
 
 

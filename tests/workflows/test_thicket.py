@@ -12,9 +12,9 @@ from perf_assets.core.errors import UnknownError
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.readers.read import read
 from perf_assets.storage.lake import Lake
+from perf_assets.workflows.exports.thicket import thicket_json
 from perf_assets.workflows.fleet import open_warehouse
-from perf_assets.workflows.ingest import ingest_machine
-from perf_assets.workflows.thicket import thicket_json
+from perf_assets.workflows.landing.ingest import ingest_machine
 from tests.peers import thicket_of_json
 from tests.readers.test_caliper_profile import _ONE_REGION, stream
 

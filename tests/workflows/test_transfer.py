@@ -15,8 +15,8 @@ from perf_assets.models.transfer.plan import plan_rows
 from perf_assets.models.transfer.promotion import compare_transfer, transfer_drift
 from perf_assets.storage.datasets import assembled, store_dataset
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.transfer import PlainTable, adapt_tables, transfer_inputs, unpaired_tables
-from perf_assets.workflows.transfer_report import task_of
+from perf_assets.workflows.models.datasets import PlainTable, adapt_tables, transfer_inputs, unpaired_tables
+from perf_assets.workflows.pages.dataset_pages import task_of
 from tests.workflows.little_datasets import OTHER_NAMES, ingest, land_table, land_three, runs
 
 

@@ -82,7 +82,7 @@ def arrive_known(state: DemoState, machines: Sequence[str], is_shown: bool) -> A
 def arrive_late(state: DemoState, machines: Sequence[str], is_shown: bool) -> Arrival:
     """Land RAJAPerf and the first runs of late machines, keep others aside, ingest, and adapt models."""
     from perf_assets.defs.operate.launch import adapt_machines
-    from perf_assets.workflows.kept_aside import store_truth
+    from perf_assets.workflows.models.kept_aside import store_truth
 
     lake = Lake.default()
     for name in machines:
@@ -136,7 +136,7 @@ def _arrive_elsewhere(sending: Connection, arrive: Arrive, state: DemoState, mac
 def _ingest(machines: Sequence[str], *, is_shown: bool, describes: bool) -> dict[str, str]:
     """Why machines could not be ingested."""
     if is_shown:
-        from perf_assets.cli.commands.ingest import ingest_with_progress
+        from perf_assets.cli.commands.landing.ingest import ingest_with_progress
 
         outcomes = ingest_with_progress(list(machines), describes=describes)
     else:

@@ -14,11 +14,11 @@ _DRAWS = 3
 
 def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_quick: bool, as_json: bool) -> None:
     """Land what is in a folder of measurements, ingest it, adapt models of its machines, and write the pages."""
-    from perf_assets.cli.commands.ingest import ingest_with_progress
+    from perf_assets.cli.commands.landing.ingest import ingest_with_progress
     from perf_assets.defs.operate.launch import write_site
     from perf_assets.storage.aliases import known_applications, load_aliases
     from perf_assets.storage.landing import land
-    from perf_assets.workflows.real_lake import machines_of, real_bundles
+    from perf_assets.workflows.landing.real_lake import machines_of, real_bundles
 
     check_dagster_home()
     aliases = load_aliases(lake, known_applications(lake))

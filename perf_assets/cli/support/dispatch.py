@@ -77,7 +77,7 @@ def _predictions(
 ) -> "Mapping[str, Any]":
     """Predicted speeds of the workloads, by prediction and shots; other columns of the table describe workloads."""
     from perf_assets.core.shots import Shots
-    from perf_assets.workflows.dispatch import predicted_speeds
+    from perf_assets.workflows.scheduling.dispatch import predicted_speeds
 
     found = {}
     for text in shots:

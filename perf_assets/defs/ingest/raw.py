@@ -13,7 +13,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import POOL, asset_spec, materialization
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.record import MachineRecord
-from perf_assets.workflows.ingest import ingest_machine, read_ahead
+from perf_assets.workflows.landing.ingest import ingest_machine, read_ahead
 
 _LOG_EVERY = 500
 

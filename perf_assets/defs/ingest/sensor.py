@@ -17,7 +17,7 @@ from perf_assets.storage.lake import Lake, landed_digests
 from perf_assets.storage.landing import landed_datasets, landing_seconds
 from perf_assets.storage.quarantine import quarantine_strays
 from perf_assets.storage.record import MachineRecord
-from perf_assets.workflows.ingest import pending
+from perf_assets.workflows.landing.ingest import pending
 
 _BUNDLES_PER_TICK = 20_000
 """Manifests that one tick looks at; the next goes on with the machines that are left."""

@@ -13,7 +13,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import dagster_home
 from perf_assets.core.site import load_site
 from perf_assets.defs.resources import LakeResource
-from perf_assets.workflows.alerts import Alert, AlertLog, channels_of, full_disks
+from perf_assets.workflows.operate.alerts import Alert, AlertLog, channels_of, full_disks
 
 _TOLD_CHECKS = {"champion_holds": "has drifted", "machines_are_fresh": "machines were not measured for long"}
 """Checks that block nothing, and are told of all the same."""

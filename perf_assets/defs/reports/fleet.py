@@ -48,7 +48,7 @@ FLEET_PAGE = "out_report__fleet"
 @explained
 def out_report__fleet(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page from what is known at this moment."""
-    from perf_assets.workflows.fleet_page import write_fleet_page
+    from perf_assets.workflows.pages.fleet_page import write_fleet_page
 
     path, facts = write_fleet_page(lake.fleet())
     actions = [

@@ -50,7 +50,7 @@ def out_schedule__turnaround(
     context: dg.AssetExecutionContext, config: ScheduleConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Schedule the trace by all strategies over loads, and draw what comes out."""
-    from perf_assets.workflows.schedule import Asked, simulate_schedules
+    from perf_assets.workflows.scheduling.schedule import Asked, simulate_schedules
 
     given = {name: getattr(config, name) for name in Asked.model_fields}
     made = simulate_schedules(

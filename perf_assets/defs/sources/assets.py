@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.models.source.settings import SourceSettings
-    from perf_assets.workflows.train import RegisteredSource
+    from perf_assets.workflows.models.train import RegisteredSource
 
 ENCODER = "model_amm__encoder"
 MAP = "out_amm__machines"
@@ -102,7 +102,7 @@ def model_amm__encoder(
     context: dg.AssetExecutionContext, config: EncoderConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Choose the options, train, register; then describe every machine, so that what follows finds them described."""
-    from perf_assets.workflows.describe import train_and_register_encoder
+    from perf_assets.workflows.machines.describe import train_and_register_encoder
 
     fleet = lake.fleet()
     tags = fleet.provenance() | {"seed": str(config.seed), **run_tags(context)}
@@ -150,7 +150,7 @@ def model_amm__machines(
     One that cannot be described has no rows, and its check says why; what follows may do without.
     """
     from perf_assets.registry.amm import encoders_in_use
-    from perf_assets.workflows.readiness import Readiness
+    from perf_assets.workflows.machines.readiness import Readiness
 
     machine, missing = context.partition_key, "cannot be described"
     for result in _described(context, lake, machine):
@@ -170,7 +170,7 @@ def _described(
     context: dg.AssetExecutionContext, lake: LakeResource, machine: str
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Store a machine's description; one that cannot be described says why and goes on without."""
-    from perf_assets.workflows.describe import describe_machine, digest_of_rows
+    from perf_assets.workflows.machines.describe import describe_machine, digest_of_rows
 
     try:
         rows = describe_machine(lake.fleet(), machine)
@@ -206,7 +206,7 @@ def _described(
 @explained
 def out_amm__machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
-    from perf_assets.workflows.describe import draw_machines
+    from perf_assets.workflows.machines.describe import draw_machines
 
     drawn = draw_machines(lake.lake())
     return dg.MaterializeResult(
@@ -262,7 +262,7 @@ def train_source_models(
     context: dg.AssetExecutionContext, config: SourceConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Choose on held-out applications and machines, fit, register, and show what the models look at."""
-    from perf_assets.workflows.train import store_explanations, train_and_register
+    from perf_assets.workflows.models.train import store_explanations, train_and_register
 
     fleet = lake.fleet()
     tags = fleet.provenance() | run_tags(context)
@@ -327,7 +327,7 @@ def _attention(lake: Lake, table: Table, rows: "pd.DataFrame") -> Metadata:
 @explained
 def model_source__inputs(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Put embeddings, AMMs and relative times side by side."""
-    from perf_assets.workflows.inputs import inputs_file, make_inputs
+    from perf_assets.workflows.exports.downstream_inputs import inputs_file, make_inputs
 
     rows = make_inputs(lake.lake(), lake.fleet().runs())
     return dg.MaterializeResult(

@@ -44,7 +44,7 @@ def eval_xamm__scores(
 ) -> dg.MaterializeResult[None]:
     """Score all methods on held-out applications and machines."""
     from perf_assets.reports.scores import markdown
-    from perf_assets.workflows.experiments import run_xamm_experiments
+    from perf_assets.workflows.models.experiments import run_xamm_experiments
 
     fleet = lake.fleet()
     scores = run_xamm_experiments(fleet, config.seeds, context.log.info, config.methods)
@@ -66,7 +66,7 @@ def eval_xamm__embeddings(
     context: dg.AssetExecutionContext, config: PicturesConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Place all runs in two dimensions, by each kind of embedding."""
-    from perf_assets.workflows.experiments import draw_embeddings
+    from perf_assets.workflows.models.experiments import draw_embeddings
 
     rows = draw_embeddings(lake.fleet(), context.log.info, config.embeddings)
     return dg.MaterializeResult(
@@ -85,7 +85,7 @@ def eval_xamm__report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
     from perf_assets.reports.scores import origin
     from perf_assets.reports.xamm.page import summary_picture, what_it_says
-    from perf_assets.workflows.experiments import write_xamm_report
+    from perf_assets.workflows.models.experiments import write_xamm_report
 
     path, scores = write_xamm_report(lake.lake())
     return dg.MaterializeResult(

@@ -33,13 +33,13 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at
 
 if TYPE_CHECKING:
-    from perf_assets.workflows.target import MadeTarget, TargetRequest
+    from perf_assets.workflows.models.target import MadeTarget, TargetRequest
 
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
 NOT_MADE = "not_made"
 """Metadata of the observation that tells why there is no target model."""
-_WORKFLOW = "perf_assets.workflows.target"
+_WORKFLOW = "perf_assets.workflows.models.target"
 
 
 class AdaptConfig(TrainingConfig):
@@ -55,7 +55,7 @@ class AdaptConfig(TrainingConfig):
 
     def request(self) -> "TargetRequest":
         """Request as workflows take it."""
-        from perf_assets.workflows.target import TargetRequest
+        from perf_assets.workflows.models.target import TargetRequest
 
         return TargetRequest(
             seed=self.seed,
@@ -97,7 +97,7 @@ def model_target__adapted(
     context: dg.AssetExecutionContext, config: AdaptConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Adapt and register; a machine that cannot be adapted yet says why, on its page too, and goes on without."""
-    from perf_assets.workflows.target import make_target
+    from perf_assets.workflows.models.target import make_target
 
     machine, code = context.partition_key, code_version(_WORKFLOW)
     try:
@@ -128,7 +128,7 @@ def model_target__adapted(
 def eval_target__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
     from perf_assets.registry.target import registered_name
-    from perf_assets.workflows.target import judge_machine
+    from perf_assets.workflows.models.target import judge_machine
 
     machine = context.partition_key
     rows = judge_machine(lake.fleet(), machine)
@@ -154,7 +154,7 @@ def eval_transfer__scores(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Error over the number of shots, beside baselines on the same rows; none for a machine with too few runs."""
-    from perf_assets.workflows.target import score_machine
+    from perf_assets.workflows.models.target import score_machine
 
     machine, code = context.partition_key, code_version(_WORKFLOW)
     try:
@@ -185,7 +185,7 @@ def eval_transfer__scores(
 @explained
 def out_report__machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a machine: of its target model, or of what it needs for one."""
-    from perf_assets.workflows.machine_page import write_machine_page
+    from perf_assets.workflows.pages.machine_page import write_machine_page
 
     page, proposal = write_machine_page(lake.fleet(), context.partition_key)
     proposed = {} if proposal is None else {"catalogue_proposal": dg.MetadataValue.path(proposal)}

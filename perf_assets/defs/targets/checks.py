@@ -12,7 +12,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.defs.verdicts import verdict_checks
 from perf_assets.storage.results import rows_of
-from perf_assets.workflows.fleet_page import fleet_facts
+from perf_assets.workflows.pages.fleet_page import fleet_facts
 
 _SHOWN = 20
 

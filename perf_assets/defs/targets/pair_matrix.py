@@ -24,7 +24,7 @@ def eval_transfer__matrix(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
     """Score every ordered pair; pairs that are already scored on the same samples are not scored again."""
-    from perf_assets.workflows.experiments import score_all_pairs
+    from perf_assets.workflows.models.experiments import score_all_pairs
 
     scored = score_all_pairs(lake.fleet(), config.seeds, config.shots, context.log.info)
     counts = {"pairs_count": scored.pairs_count, "pairs_kept_from_before_count": scored.kept_count}

@@ -112,7 +112,7 @@ def model_transfer__adapted(
     context: dg.AssetExecutionContext, config: DatasetConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Adapt and register; a dataset that cannot be adapted yet says why in a check, and goes on without."""
-    from perf_assets.workflows.transfer import make_transfer
+    from perf_assets.workflows.models.datasets import make_transfer
 
     name = context.partition_key
     seed, is_lazy = config.seed, config.only_if_changed
@@ -146,7 +146,7 @@ def model_transfer__adapted(
 def eval_dataset__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
     from perf_assets.registry.transfer import registered_name
-    from perf_assets.workflows.transfer import judge_dataset
+    from perf_assets.workflows.models.datasets import judge_dataset
 
     name = context.partition_key
     rows = judge_dataset(lake.fleet(), name)
@@ -167,7 +167,7 @@ def eval_dataset__scores(
     context: dg.AssetExecutionContext, config: CurveConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Error over the number of rows, beside baselines on the same test rows; none for a dataset with too few."""
-    from perf_assets.workflows.transfer_report import score_dataset
+    from perf_assets.workflows.pages.dataset_pages import score_dataset
 
     name = context.partition_key
     try:
@@ -201,7 +201,7 @@ def eval_dataset__scores(
 @explained
 def out_report__dataset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a dataset that has a model."""
-    from perf_assets.workflows.transfer_report import write_dataset_page
+    from perf_assets.workflows.pages.dataset_pages import write_dataset_page
 
     path = write_dataset_page(lake.lake(), context.partition_key)
     return dg.MaterializeResult(metadata=page_metadata(path))
@@ -221,7 +221,7 @@ def eval_modelx__table(
     context: dg.AssetExecutionContext, config: ModelxConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Each dataset in turn is the target, all others are its sources; where there are too few, a check says so."""
-    from perf_assets.workflows.transfer_report import make_modelx_table
+    from perf_assets.workflows.pages.dataset_pages import make_modelx_table
 
     try:
         made = make_modelx_table(lake.fleet(), config.shots, config.seeds, context.log.info, config.targets)

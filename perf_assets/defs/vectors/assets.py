@@ -18,7 +18,7 @@ from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, POOL, Metadata, asset_spec, model_spec
 from perf_assets.defs.verdicts import verdict_result
 from perf_assets.storage.results import stored_at
-from perf_assets.workflows import vectors
+from perf_assets.workflows.models import vectors
 
 if TYPE_CHECKING:
     from perf_assets.models.vectors.model import VectorModel

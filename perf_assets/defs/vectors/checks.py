@@ -11,7 +11,7 @@ from perf_assets.core.tables.verdicts import PROMOTED
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.vectors.assets import VECTOR
 from perf_assets.storage.results import has_rows, stored
-from perf_assets.workflows.vectors import state
+from perf_assets.workflows.models.vectors import state
 
 _NUMBERS = ("log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "threshold_ratio")
 

@@ -15,7 +15,7 @@ from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
 from perf_assets.models.source.training import TrainedSource, behaves_like, feature_masks
 from perf_assets.models.source.tree_features import fit_embedding
-from perf_assets.workflows.describe import described_rows
+from perf_assets.workflows.machines.describe import described_rows
 from tests.features.fleet_tables import APPS, KERNELS, fleet_tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("source")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from perf_assets.cli.commands.evaluate import command
+from perf_assets.cli.commands.tables.evaluate import command
 from perf_assets.core.errors import BadInputError
 from tests.models.fleets import tables
 

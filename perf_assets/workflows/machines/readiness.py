@@ -1,0 +1,228 @@
+"""What a machine needs for a model, what of it is there, and the one sentence that says what is missing.
+
+Checks in Dagster, pages, commands and the service all take that sentence from here.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perf_assets.core.errors import like, listed
+from perf_assets.core.paths import has_registry
+from perf_assets.core.tables.landing import RUNS, TIMINGS
+from perf_assets.core.tables.models import AMMS
+from perf_assets.core.tables.runs import CONFIGURATION, FEATURES
+from perf_assets.storage.record import MachineRecord
+from perf_assets.storage.results import rows_of, stored_or_empty
+from perf_assets.workflows.fleet import Fleet
+from perf_assets.workflows.landing.ingest import pending
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KEY = ", ".join(CONFIGURATION)
+_RUNS_QUERY = f"""
+    WITH own AS (SELECT DISTINCT {_KEY} FROM {FEATURES.name} WHERE machine = $machine AND wall_seconds IS NOT NULL),
+    others AS (SELECT DISTINCT {_KEY} FROM {FEATURES.name} WHERE machine <> $machine AND wall_seconds IS NOT NULL)
+    SELECT (SELECT count(*) FROM own) AS own, (SELECT count(*) FROM own SEMI JOIN others USING ({_KEY})) AS shared
+"""
+_PLACEMENTS = {
+    "core": "runs with one thread",
+    "share": "runs with all cores (or on GPUs)",
+    "half_share": "runs with half of the cores",
+}
+_LEAST_SHARE = 0.5
+"""Share of the usual kernel runs that a description needs."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of a machine's checklist."""
+
+    name: str
+    is_done: bool
+    says: str
+    """What is there, or what is missing."""
+    advice: str = ""
+    """What to do about it."""
+
+    @property
+    def sentence(self) -> str:
+        """What is the matter and what to do."""
+        return f"{self.says}: {self.advice}" if self.advice else self.says
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Checklist of a machine on its way to a model."""
+
+    machine: str
+    landed: Item
+    kernels: Item
+    runs: Item
+    sources: Item
+    model: Item
+
+    @classmethod
+    def of(cls, fleet: Fleet, machine: str) -> "Readiness":
+        """Look at what landed, at tables and at the registry."""
+        return cls(
+            machine,
+            _landed(fleet, machine),
+            _kernels(fleet, machine),
+            _runs(fleet, machine),
+            *_models(machine),
+        )
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The checklist in the order in which things come."""
+        return (self.landed, self.kernels, self.runs, self.sources, self.model)
+
+    @property
+    def next_step(self) -> str:
+        """What to do next about a machine that has no champion."""
+        return self.missing or self.model.sentence
+
+    @property
+    def missing(self) -> str:
+        """The one sentence that says what keeps the machine from having a model; empty where it has one.
+
+        Either RAJAPerf or runs of applications are enough to begin with.
+        """
+        if self.model.is_done:
+            return ""
+        if not self.landed.is_done:
+            return self.landed.sentence
+        if not (self.kernels.is_done or self.runs.is_done):
+            return f"{self.kernels.says}, and {self.runs.says}: {self.kernels.advice}"
+        return next(item.sentence for item in (self.sources, self.model) if not item.is_done)
+
+
+def _landed(fleet: Fleet, machine: str) -> Item:
+    lake = fleet.lake
+    if machine not in lake.machines():
+        near = like(machine, lake.machines())
+        land = f"land its RAJAPerf runs ('perf-assets land PATH --machine {machine}')"
+        return Item("Bundles", False, "nothing of it has landed", f"did you mean {near}?" if near else land)
+    waiting = pending(lake, machine)
+    if waiting.new_count:
+        count = f"{waiting.new_count} bundle{'s wait' if waiting.new_count > 1 else ' waits'}"
+        return Item("Bundles", False, f"{count} to be ingested", "run 'perf-assets ingest'")
+    refused = MachineRecord(lake.record, machine).refusals()
+    if waiting.landed_count and len(refused) == waiting.landed_count:
+        name, reason = next(iter(refused.items()))
+        return Item("Bundles", False, f"all that landed was refused ({name}: {reason})", "fix it and land it again")
+    says = f"{waiting.landed_count} landed" + (f", {len(refused)} of them refused" if refused else "")
+    return Item("Bundles", True, says)
+
+
+def _kernels(fleet: Fleet, machine: str) -> Item:
+    """Kernel runs beside those that the others are described by."""
+    name, again = "RAJAPerf", f"land them ('perf-assets land PATH --machine {machine}')"
+    if not MachineRecord(fleet.lake.record, machine).live_parts(TIMINGS):
+        return Item(name, False, "no RAJAPerf run has landed", f"run RAJAPerf and {again.replace('them', 'it')}")
+    from perf_assets.features.fleet.samples import kernel_times
+
+    own = fleet.benchmark(machine)[0]
+    usual = _usual(fleet, machine)
+    if own.empty:
+        return Item(name, False, "none of its kernel runs can be used (OpenMP ones need their threads)", again)
+    if usual is None:
+        return Item(name, True, f"{len(own)} kernel runs, which no other machine has yet")
+    there = usual.isin(kernel_times(own, with_scaling=True).index)
+    lacking = _lacking(usual.to_frame(index=False).assign(is_there=there))
+    says = f"{int(there.sum())} of {len(usual)} kernel runs" + (f": {lacking} are missing" if lacking else "")
+    if there.mean() < _LEAST_SHARE:
+        return Item(name, False, says, f"run RAJAPerf with them and {again}")
+    if rows_of(fleet.lake, AMMS, machine) is None and has_registry():
+        return Item(name, True, f"{says}; not described yet", "run 'perf-assets ingest'")
+    return Item(name, True, says)
+
+
+def _usual(fleet: Fleet, machine: str) -> "pd.MultiIndex | None":
+    """Kernel runs that machines are described by: of those an encoder learned from, else of all that landed."""
+    import pandas as pd
+
+    from perf_assets.features.fleet.descriptions import Descriptions
+    from perf_assets.features.fleet.samples import kernel_times
+    from perf_assets.storage.amm_files import of_one_encoder
+
+    described = stored_or_empty(fleet.lake, AMMS)
+    if len(described):
+        found = Descriptions.of(described, str(of_one_encoder(described)[0]["encoder_version"].iloc[0]))
+        learned = described.loc[described["was_in_training"].astype(bool), "machine"].unique().tolist()
+        kernels = found.of_machines(learned).kernels
+    else:
+        every = fleet.benchmark()[0]
+        kernels = every[every["machine"] != machine]
+    if kernels.empty:
+        return None
+    index = kernel_times(kernels, with_scaling=True).index
+    assert isinstance(index, pd.MultiIndex)
+    return index
+
+
+def _lacking(rows: "pd.DataFrame") -> str:
+    """Sizes, placements or kernels that are missing as a whole, in words; empty where nothing is.
+
+    Rows have kernel, problem_size, placement, is_there. Kernels round sizes in their own ways, so that a size is known
+    by its place among those of its kernel.
+    """
+    rows = rows.assign(size=rows.groupby("kernel")["problem_size"].rank("dense"))
+    named = rows.groupby("size")["problem_size"].agg(lambda sizes: int(sizes.mode().iloc[0]))
+    words = []
+    sizes = _whole(rows, "size")
+    if sizes:
+        words.append(f"size{'s' if len(sizes) > 1 else ''} {_enumerated([str(named[size]) for size in sizes])}")
+    rows = rows[~rows["size"].isin(sizes)]
+    placements = _whole(rows, "placement")
+    words += [_PLACEMENTS.get(placement, placement) for placement in placements]
+    rows = rows[~rows["placement"].isin(placements) & ~rows["is_there"]]
+    if len(rows):
+        words.append(f"kernels such as {listed(sorted(rows['kernel'].unique())[:3])}")
+    return _enumerated(words)
+
+
+def _whole(rows: "pd.DataFrame", column: str) -> list[str]:
+    """Values of a column of which nothing is there."""
+    is_there = rows.groupby(column)["is_there"].any()
+    return is_there.index[~is_there].tolist()
+
+
+def _enumerated(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _runs(fleet: Fleet, machine: str) -> Item:
+    name = "Application runs"
+    if not MachineRecord(fleet.lake.record, machine).live_parts(RUNS):
+        advice = "land five to ten runs that other machines have done too, with the same arguments, ranks and threads"
+        return Item(name, False, "no application run has landed", advice)
+    own, shared = fleet.warehouse.frame(_RUNS_QUERY, {"machine": machine}).iloc[0].astype(int)
+    if shared:
+        return Item(name, True, f"{own} configurations, {shared} of which ran on another machine too")
+    advice = "name applications and arguments as on the other machines ('perf-assets read' shows what a file says)"
+    return Item(name, True, f"{own} configurations, none of which ran on another machine", advice)
+
+
+def _models(machine: str) -> tuple[Item, Item]:
+    """Source models of the fleet, and the target model of the machine."""
+    names = ("Source models", "Target model")
+    adapt = Item(names[1], False, "no model yet", f"run 'perf-assets adapt --machine {machine}'")
+    untrained = Item(names[0], False, "there are no source models yet", "run 'perf-assets train'")
+    if not has_registry():
+        return untrained, adapt
+    from perf_assets.registry.source import NAME, WITH_AMM
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import CHALLENGER, CHAMPION, tags_of, versions
+
+    own, source = versions(registered_name(machine)), versions(NAME).get(WITH_AMM)
+    trained = untrained if source is None else Item(names[0], True, f"{NAME} version {source}")
+    if CHAMPION in own:
+        return trained, Item(names[1], True, f"version {own[CHAMPION]} is champion")
+    if CHALLENGER in own:
+        advice = f"see why on its page, or 'perf-assets promote {registered_name(machine)} {own[CHALLENGER]}'"
+        return trained, Item(names[1], False, f"version {own[CHALLENGER]} was not promoted", advice)
+    if source is not None and machine in tags_of(NAME, source).get("machines", "").split(", "):
+        return trained, Item(names[1], True, "none of its own; the source models were trained on it", adapt.advice)
+    return trained, adapt
