@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from perf_assets.core.comparison import ComparedApplication, ComparedMachine, Comparison
+from perf_assets.serving.requests import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,39 @@ class Prediction:
     observed_count: int
     """Runs observed since the model was made that the answer takes into account."""
     warnings: tuple[str, ...]
+
+    @classmethod
+    def of_run(
+        cls,
+        run: Run,
+        target: str,
+        bounds: Sequence[float],
+        model: tuple[str, int],
+        *,
+        is_with_amm: bool = False,
+        observed_count: int = 0,
+        warnings: Sequence[str] = (),
+    ) -> "Prediction":
+        """Answer about a run; `bounds` are its time and the ends of its interval, `model` a name and a version."""
+        seconds, lower, upper = bounds
+        return cls(
+            source_machine=run.machine,
+            target_machine=target,
+            app=run.app,
+            args=run.args,
+            ranks=run.ranks,
+            threads=run.threads,
+            source_seconds=run.wall_seconds,
+            relative_time=seconds / run.wall_seconds,
+            predicted_seconds=seconds,
+            lower_seconds=lower,
+            upper_seconds=upper,
+            model=model[0],
+            model_version=model[1],
+            is_with_amm=is_with_amm,
+            observed_count=observed_count,
+            warnings=tuple(warnings),
+        )
 
 
 @dataclass(frozen=True)

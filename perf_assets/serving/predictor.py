@@ -240,21 +240,6 @@ def _answer(run: Run, target: str, row: dict[str, Any], measured_at: datetime) -
     seconds, least, most = (float(row[name]) for name in ("wall_seconds", "wall_seconds_min", "wall_seconds_max"))
     count = int(row["runs_count"])
     spread = "one run" if count == 1 else f"{count} runs, {least:.4g} to {most:.4g} s"
-    return Prediction(
-        source_machine=run.machine,
-        target_machine=target,
-        app=run.app,
-        args=run.args,
-        ranks=run.ranks,
-        threads=run.threads,
-        source_seconds=run.wall_seconds,
-        relative_time=seconds / run.wall_seconds,
-        predicted_seconds=seconds,
-        lower_seconds=least,
-        upper_seconds=most,
-        model=MEASURED,
-        model_version=0,
-        is_with_amm=False,
-        observed_count=count,
-        warnings=(f"measured on {target} itself, {measured_at:%Y-%m-%d} ({spread}): no prediction",),
-    )
+    warning = f"measured on {target} itself, {measured_at:%Y-%m-%d} ({spread}): no prediction"
+    bounds = (seconds, least, most)
+    return Prediction.of_run(run, target, bounds, (MEASURED, 0), observed_count=count, warnings=[warning])

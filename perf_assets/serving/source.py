@@ -8,8 +8,7 @@ import numpy as np
 
 from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.tables.canonical import XAMM_FEATURES
-from perf_assets.features.counters.raw import by_quantity, features_of_run
+from perf_assets.features.counters.raw import by_quantity
 from perf_assets.features.fleet.descriptions import Descriptions
 from perf_assets.features.fleet.samples import configuration_name
 from perf_assets.features.samples import HOST, Floats
@@ -18,8 +17,7 @@ from perf_assets.models.source.model import SourceModel, SourcePredicted
 from perf_assets.registry.source import NAME, WITH_AMM, WITHOUT_AMM, load_source
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
-
-_FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
+from perf_assets.serving.run_columns import FEATURES, columns_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +72,8 @@ class ServedSource:
 
     def _features(self, run: Run, microarchitecture: str | None) -> tuple[Floats, list[str]]:
         """Columns that the model takes, and what they lack."""
-        measured = run.measured
-        made = features_of_run(measured, by_quantity(self.catalogue.resolve(measured, microarchitecture)))
-        known = {name: measured[name] if name in measured else made.get(name, np.nan) for name in _FEATURES}
-        missing = [name for name in _FEATURES if np.isnan(known[name])]
-        if len(missing) == len(_FEATURES):
-            raise BadInputError(
-                f"{run.app}: has none of the counters that source models need: measure those of {run.machine} that "
-                f"'perf-assets counters' lists, or give features such as {missing[0]}"
-            )
-        known |= {"ranks": run.ranks, "threads": run.threads, "wall_seconds": run.wall_seconds}
-        columns = np.array([known.get(name, np.nan) for name in self.model.machines.samples.counter_names])
-        return columns, [f"counters missing for {', '.join(missing)}: taken as unknown"] if missing else []
+        formulas = by_quantity(self.catalogue.resolve(run.measured, microarchitecture))
+        return columns_of(run, formulas, self.model.machines.samples.counter_names, FEATURES, "source models need")
 
     def _answer(
         self, run: Run, target: str, predicted: SourcePredicted, position: int, warnings: list[str]
@@ -94,30 +82,14 @@ class ServedSource:
         alias = WITH_AMM if with_amm else WITHOUT_AMM
         if np.isnan(predicted.log_error[position]):
             raise BadInputError(f"{NAME}@{alias} has no stored errors to make intervals of: run 'perf-assets train'")
-        seconds, lower, upper = np.exp(predicted.bounds[:, position]).tolist()
         reason = predicted.reasons[position]
         warnings = [*warnings, f"wide interval: the error of {NAME}@{alias} on held-out {predicted.unseen[position]}s"]
         warnings += [reason] if reason else []
         if run.uses_gpus is None and any(self.knows(f"{machine}{HOST}") for machine in (run.machine, target)):
             warnings.append(f"{run.app} is taken to use GPUs where there are some: say uses_gpus if it does not")
-        return Prediction(
-            source_machine=run.machine,
-            target_machine=target,
-            app=run.app,
-            args=run.args,
-            ranks=run.ranks,
-            threads=run.threads,
-            source_seconds=run.wall_seconds,
-            relative_time=float(np.exp(predicted.log_relative_time[position])),
-            predicted_seconds=seconds,
-            lower_seconds=lower,
-            upper_seconds=upper,
-            model=NAME,
-            model_version=self.versions.get(alias, self.versions[WITH_AMM]),
-            is_with_amm=with_amm,
-            observed_count=0,
-            warnings=tuple(warnings),
-        )
+        bounds = np.exp(predicted.bounds[:, position]).tolist()
+        model = (NAME, self.versions.get(alias, self.versions[WITH_AMM]))
+        return Prediction.of_run(run, target, bounds, model, is_with_amm=with_amm, warnings=warnings)
 
     def _seen_as(self, machine: str, run: Run) -> str:
         host = f"{machine}{HOST}"

@@ -9,8 +9,7 @@ import numpy as np
 
 from perf_assets.core.catalogue import Catalogue, Resolved
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.tables.canonical import XAMM_FEATURES
-from perf_assets.features.counters.raw import by_quantity, features_of_run
+from perf_assets.features.counters.raw import by_quantity
 from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name, configuration_of
 from perf_assets.features.samples import HOST, Floats, PairedSamples, physical
 from perf_assets.models.common.contract import NINETY_PERCENT
@@ -21,6 +20,7 @@ from perf_assets.registry.target import load_target, registered_name
 from perf_assets.registry.versions import created_at, tags_of
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
+from perf_assets.serving.run_columns import FEATURES, columns_of
 
 _SLACK = 1e-6
 """Relative slack: a number that was written and read again is still inside."""
@@ -57,7 +57,6 @@ class Ranges:
         return [f"outside the training range: {', '.join(named)}"]
 
 
-_FEATURES = tuple(feature.name for feature in XAMM_FEATURES)
 _HARD = 0.7
 """Severity from which on people are warned."""
 
@@ -164,19 +163,10 @@ class ServedTarget:
             raise BadInputError(
                 f"the model of {seen_as} starts from runs on {self.references[seen_as]}, not on {run.machine}"
             )
-        measured = run.measured
-        features = features_of_run(measured, self._by_quantity)
-        known = {name: measured[name] if name in measured else features.get(name, np.nan) for name in _FEATURES}
-        missing = [name for name in self._expected if np.isnan(known[name])]
-        if missing and len(missing) == len(self._expected):
-            raise BadInputError(
-                f"{run.app}: has none of the counters that the model of {self.machine} needs: measure those of "
-                f"{run.machine} that 'perf-assets counters' lists, or give features such as {missing[0]}"
-            )
-        known |= {"ranks": run.ranks, "threads": run.threads, "wall_seconds": run.wall_seconds}
-        counters = np.array([known.get(name, np.nan) for name in self.adapted.samples.counter_names])
-        if missing:
-            warnings.append(f"counters missing for {', '.join(missing)}: taken as unknown")
+        needing = f"the model of {self.machine} needs"
+        names = self.adapted.samples.counter_names
+        counters, missing = columns_of(run, self._by_quantity, names, self._expected, needing)
+        warnings += missing
         warnings += self._ranges[seen_as].outside(counters)
         warnings += self._standing_warnings(seen_as)
         args = self.catalogue.comparable_args(run.args)
@@ -196,8 +186,8 @@ class ServedTarget:
                 moved, width[of_view] = correction.correct(runs, width[of_view])
                 mean[of_view] += moved
                 counts[of_view] = correction.count
-        ends = [np.exp(values).tolist() for values in (mean, mean - width, mean + width)]
-        return [self._answer(*answer) for answer in zip(asked, *ends, counts.tolist(), strict=True)]
+        bounds = np.exp(np.stack([mean, mean - width, mean + width], axis=1)).tolist()
+        return [self._answer(*answer) for answer in zip(asked, bounds, counts.tolist(), strict=True)]
 
     def seen_as(self, gpus: int | None) -> str:
         """View of the machine (its GPUs or its host) that a run used."""
@@ -251,7 +241,7 @@ class ServedTarget:
             ranks=ranks,
             threads=threads,
             wall_seconds=float(f"{np.exp(samples.log_seconds[source, row]):.6g}"),
-            counters={name: measured[name] for name in _FEATURES if np.isfinite(measured.get(name, np.nan))},
+            counters={name: measured[name] for name in FEATURES if np.isfinite(measured.get(name, np.nan))},
             uses_gpus=target == self.machine if f"{self.machine}{HOST}" in samples.machines else None,
         )
 
@@ -331,22 +321,12 @@ class ServedTarget:
             warnings.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
         return warnings
 
-    def _answer(self, asked: CheckedRun, centre: float, lower: float, upper: float, count: int) -> Prediction:
-        run = asked.run
-        return Prediction(
-            source_machine=run.machine,
-            target_machine=self.machine,
-            app=run.app,
-            args=run.args,
-            ranks=run.ranks,
-            threads=run.threads,
-            source_seconds=run.wall_seconds,
-            relative_time=centre / run.wall_seconds,
-            predicted_seconds=centre,
-            lower_seconds=lower,
-            upper_seconds=upper,
-            model=self.name,
-            model_version=self.version,
+    def _answer(self, asked: CheckedRun, bounds: Sequence[float], count: int) -> Prediction:
+        return Prediction.of_run(
+            asked.run,
+            self.machine,
+            bounds,
+            (self.name, self.version),
             is_with_amm=self.adapted.views[asked.seen_as].uses_prior,
             observed_count=count,
             warnings=asked.warnings,
