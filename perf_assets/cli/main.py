@@ -10,7 +10,6 @@ from typing import NoReturn
 
 import click
 
-from perf_assets.cli.extras import missing_extra
 from perf_assets.core.errors import BadInputError, like
 from perf_assets.core.paths import HOME, dagster_home, lake_root
 
@@ -98,6 +97,27 @@ _GROUPS = {
 """Commands by the folder of `commands/` that they stand in, with the folder's title in the help."""
 _COMMANDS = {name: help_line for _, commands in _GROUPS.values() for name, help_line in commands.items()}
 _FOLDERS = {name: folder for folder, (_, commands) in _GROUPS.items() for name in commands}
+_EXTRAS = {
+    "models": (
+        "duckdb",
+        "mlflow",
+        "ot",
+        "pytorch_tabnet",
+        "scipy",
+        "sklearn",
+        "sqlalchemy",
+        "threadpoolctl",
+        "torch",
+        "xgboost",
+    ),
+    "reports": ("jinja2", "matplotlib", "tabulate"),
+    "schedule": ("numba",),
+    "serve": ("fastapi", "httptools", "uvicorn", "uvloop"),
+    "platform": ("dagster", "dagster_webserver"),
+    "postgres": ("dagster_postgres", "psycopg2"),
+    "cluster": ("dagster_dask", "dask", "dask_jobqueue", "distributed"),
+}
+"""Packages of each extra by the name that is imported; `pyproject.toml` has the distributions."""
 
 
 class _LazyGroup(click.Group):
@@ -198,5 +218,17 @@ def _lost_database(error: BaseException | None) -> str | None:
             from perf_assets.infra.postgres import told_of_loss
 
             return told_of_loss(error)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def missing_extra(error: BaseException | None) -> str | None:
+    """One line where a failure comes of a package that an extra brings; None for any other."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError):
+            package = (error.name or "").partition(".")[0]
+            for extra, packages in _EXTRAS.items():
+                if package in packages:
+                    return f"this needs {package}, which is not installed: pip install 'perf_assets[{extra}]'"
         error = error.__cause__ or error.__context__
     return None

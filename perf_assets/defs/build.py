@@ -3,7 +3,7 @@
 import dagster as dg
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.defs import jobs, schedules
+from perf_assets.defs import jobs
 from perf_assets.defs import logging as progress
 from perf_assets.defs.code_versions import with_code_version
 from perf_assets.defs.ingest import checks, features, raw
@@ -96,9 +96,9 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             ),
         ],
         schedules=[
-            schedules.nightly_ingestion,
-            schedules.nightly_fleet_page,
-            schedules.weekly_training,
+            jobs.nightly_ingestion,
+            jobs.nightly_fleet_page,
+            jobs.weekly_training,
             transfer_automation.weekly_datasets,
         ],
         executor=profile_executor(),

@@ -8,7 +8,9 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from perf_assets.core.tables.datasets import MODELX_TABLE
 from perf_assets.core.tables.models import AMMS
+from perf_assets.defs.partitions import machines
 from perf_assets.defs.reports import fleet
+from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.scheduling import assets as schedule
 from perf_assets.defs.sources import assets as models
 from perf_assets.defs.sources import evaluation
@@ -16,6 +18,7 @@ from perf_assets.defs.targets import assets as targets
 from perf_assets.defs.targets import pair_matrix
 from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.vectors import assets as vectors
+from perf_assets.workflows.landing.ingest import needs_work
 
 _ADAPTATION = (
     targets.model_target__adapted,
@@ -138,4 +141,37 @@ ALL = (
     assemble_dataset_job,
     adapt_dataset_job,
     make_modelx_table_job,
+)
+
+
+@dg.schedule(
+    job=refresh_machine_job,
+    cron_schedule="0 2 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Every night at 2: machines that the sensor missed, and refused bundles whose files were fixed",
+)
+def nightly_ingestion(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> list[dg.RunRequest] | dg.SkipReason:
+    """Ask for a run of each machine with bundles that are not in its record, or a record that is not loaded."""
+    warehouse = lake.warehouse()
+    behind = [machine for machine in lake.lake().machines() if needs_work(lake.lake(), warehouse, machine)]
+    if not behind:
+        return dg.SkipReason("every landed bundle is in the record and in the warehouse")
+    context.instance.add_dynamic_partitions(machines.name or "", behind)
+    return [dg.RunRequest(partition_key=machine) for machine in behind]
+
+
+nightly_fleet_page = dg.ScheduleDefinition(
+    name="nightly_fleet_page",
+    job=write_fleet_page_job,
+    cron_schedule="0 5 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Every night at 5: the page of the fleet, on which machines grow stale by time alone",
+)
+weekly_training = dg.ScheduleDefinition(
+    name="weekly_training",
+    job=train_and_evaluate_job,
+    run_config={"ops": {"model_vector__relative": {"config": {"retrain": True}}}},
+    cron_schedule="0 3 * * 0",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Every Sunday at 3: train encoder, source models and vector model anew, evaluate all methods",
 )

@@ -1,6 +1,7 @@
 """The simulated fleet as bundles for a landing zone: benchmark runs and application profiles of every machine."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
@@ -24,7 +25,6 @@ from perf_assets.demo.fleet_machines import load_machines, machine_text
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.rajaperf import benchmark_runs
 from perf_assets.demo.simulated import BenchmarkRun, ProfiledRun, SimulatedBundle
-from perf_assets.demo.tools.damage import is_damaged, with_damage
 from perf_assets.demo.tools.profiles import TARGET_COLUMN, arguments, multiplexed, profiled_runs, sample
 from perf_assets.demo.writers.caliper import write_caliper
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
@@ -254,3 +254,44 @@ def _sample_bundle(
         tags=_tags(seed) | {"aggregation": "sum"},
     )
     return SimulatedBundle(f"{application.name.lower()}-samples{part}", facts, write)
+
+
+_DAMAGED: Mapping[str, tuple[str, int]] = {"quartz": ("Kripke", 20), "ruby": ("Kripke", 21)}
+"""Application, and place in its sequence, of the one run that is damaged on purpose, by machine."""
+
+
+@dataclass(frozen=True)
+class _Accident:
+    """What happened to the last file that matches a pattern."""
+
+    pattern: str
+    kept_share: float | None
+    """Share of the file's bytes that is left; None: the file is missing."""
+
+
+_ACCIDENTS: Mapping[str, tuple[_Accident, ...]] = {
+    "quartz": (_Accident("set*/*.metric-db", 0.6), _Accident("set*/experiment.xml", None)),
+    "ruby": (_Accident("set*/profile.db", 0.6), _Accident("set*/meta.db", None)),
+}
+
+
+def is_damaged(machine: str, app: str, index: int) -> bool:
+    """Whether this configuration (by its place in the application's sequence) is damaged on a machine."""
+    return _DAMAGED.get(machine) == (app, index)
+
+
+def with_damage(write: Callable[[Path], None], machine: str, index: int) -> Callable[[Path], None]:
+    """Files after an accident."""
+    accidents = _ACCIDENTS[machine]
+    accident = accidents[index % len(accidents)]
+
+    def damaged(directory: Path) -> None:
+        write(directory)
+        victim = sorted(directory.glob(accident.pattern))[-1]
+        content = victim.read_bytes()
+        if accident.kept_share is None:
+            victim.unlink()
+        else:
+            victim.write_bytes(content[: int(len(content) * accident.kept_share)])
+
+    return damaged

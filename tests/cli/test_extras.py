@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.cli.extras import _EXTRAS, missing_extra
+from perf_assets.cli.main import _EXTRAS, missing_extra
 from tests.docs.pages import PROJECT
 
 WITHOUT_EXTRAS = """

@@ -16,11 +16,10 @@ from dagster._core.test_utils import create_run_for_test
 from perf_assets.core.errors import BadInputError
 from perf_assets.defs.ingest import sensor as landing
 from perf_assets.defs.ingest.sensor import landing_sensor
-from perf_assets.defs.jobs import refresh_machine_job
+from perf_assets.defs.jobs import nightly_ingestion, refresh_machine_job
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.schedules import nightly_ingestion
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import LANDING_SECONDS, landing_seconds

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from perf_assets.core.manifest import DAMAGED_ON_PURPOSE
-from perf_assets.demo.fleet import LATER_MACHINES, SOURCE_MACHINES, fleet_bundles
-from perf_assets.demo.tools.damage import is_damaged, with_damage
+from perf_assets.demo.fleet import LATER_MACHINES, SOURCE_MACHINES, fleet_bundles, is_damaged, with_damage
 
 SEQUENCES = {"Laghos": 154, "Kripke": 106, "miniVite": 289, "SW4lite": 15, "TESTDFFT": 85}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from perf_assets.features.fleet.kernel_kinds import kernel_kinds
+from perf_assets.features.fleet.descriptions import kernel_kinds
 
 
 def test_kinds_follow_bytes_and_operations() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from perf_assets.cli.commands.answers.plan import plan_script
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.manifest import Manifest, parse_manifest
 from perf_assets.serving.answers import PlannedRun
-from perf_assets.serving.plan_script import plan_script
 from perf_assets.workflows.landing.event_sets import event_sets, measure_script
 
 

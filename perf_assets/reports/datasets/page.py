@@ -6,9 +6,10 @@ from functools import partial
 
 import pandas as pd
 
+from perf_assets.core.text import in_markdown
 from perf_assets.reports.machine.figures import Shown, candidate_figure, curve_chart, weights_chart
 from perf_assets.reports.machine.numbers import method_name
-from perf_assets.reports.site import Chart, Part, chart, results_page
+from perf_assets.reports.site import Chart, Part, chart, results_page, template
 
 _CORRESPONDENCES = 25
 _NO_REASON = "not there"
@@ -130,3 +131,37 @@ def _verdicts(facts: DatasetFacts) -> Part:
     columns = ["version", "decision", "shots", "log_rmse", "champion_log_rmse", "target_only_log_rmse", "reason"]
     shown = facts.verdicts[::-1][columns].astype({name: float for name in columns if name.endswith("rmse")})
     return Part("Model history", "", [], {"Newest first": shown})
+
+
+_TEMPLATE = "dataset_card.md.jinja"
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetCard:
+    """What the card is made of."""
+
+    name: str
+    """Under which it is registered."""
+    dataset: str
+    target_column: str
+    sources: tuple[str, ...]
+    is_simulated: bool
+    rows_count: int
+    chosen: str
+    severity: float | None
+    columns: Mapping[str, bool]
+    """Columns that it looks at, and whether they hold words."""
+    candidates: pd.DataFrame
+    """Columns method, mape_ratio, log_rmse; empty where there were too few rows to hold some out."""
+    provenance: Mapping[str, str]
+
+
+def dataset_card(card: DatasetCard) -> str:
+    """The card, to be stored beside the model."""
+    page = template(_TEMPLATE, cell=_cell, method=method_name)
+    return page.render(card=card, candidates=card.candidates.to_dict("records"))
+
+
+def _cell(text: object) -> str:
+    """Text that stays in its cell: it starts no column, no line and no HTML."""
+    return in_markdown(str(text).replace("`", "'"))

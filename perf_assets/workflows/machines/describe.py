@@ -118,8 +118,7 @@ def draw_machines(lake: Lake) -> DrawnMachines:
     """Write the AMMs of all machines into files and draw them."""
     import pandas as pd
 
-    from perf_assets.features.fleet.descriptions import Descriptions
-    from perf_assets.features.fleet.kernel_kinds import kernel_kinds
+    from perf_assets.features.fleet.descriptions import Descriptions, kernel_kinds
     from perf_assets.features.fleet.samples import benchmark_samples
     from perf_assets.reports.xamm.amm_charts import amm_page, component_kernels, kinds_of, map_chart, vectors_chart
     from perf_assets.storage.amm_files import export_amms, of_one_encoder

@@ -22,7 +22,7 @@ from perf_assets.registry.store import code_version
 from perf_assets.registry.target import INPUTS
 from perf_assets.registry.transfer import candidate_table, made_of, register_transfer, registered_name
 from perf_assets.registry.versions import promote
-from perf_assets.reports.datasets.card import DatasetCard, dataset_card
+from perf_assets.reports.datasets.page import DatasetCard, dataset_card
 from perf_assets.reports.machine.figures import candidate_figure
 from perf_assets.reports.site import picture
 from perf_assets.storage.datasets import StoredDataset, stored_dataset, stored_names
