@@ -25,63 +25,21 @@ from perf_assets.defs.vectors import checks as vector_checks
 from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
 from perf_assets.infra.threads import process_count
 
-_ASSETS = {
-    raw: (
-        raw.raw_landing__bundles,
-        raw.load_warehouse,
-    ),
-    features: (features.derive_features,),
-    models: (
-        models.model_amm__encoder,
-        models.model_amm__machines,
-        models.out_amm__machines,
-        models.train_source_models,
-        models.model_source__inputs,
-    ),
-    targets: (
-        targets.model_target__adapted,
-        targets.eval_target__verdicts,
-        targets.eval_transfer__scores,
-        targets.out_report__machine,
-    ),
-    pair_matrix: (pair_matrix.eval_transfer__matrix,),
-    evaluation: (
-        evaluation.eval_xamm__scores,
-        evaluation.eval_xamm__embeddings,
-        evaluation.eval_xamm__report,
-    ),
-    fleet: (fleet.out_report__fleet,),
-    vectors: (
-        vectors.model_vector__relative,
-        vectors.eval_vector__verdicts,
-        vectors.score_vectors,
-    ),
-    schedule: (schedule.out_schedule__turnaround,),
-    transfers: (
-        transfers.core_datasets__rows,
-        transfers.model_transfer__adapted,
-        transfers.eval_dataset__verdicts,
-        transfers.eval_dataset__scores,
-        transfers.out_report__dataset,
-        transfers.eval_modelx__table,
-    ),
-}
-"""Assets by the module that makes them."""
+_ASSETS = (raw, features, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
+"""Modules that make assets."""
+_CHECKS = (checks, model_checks, transfer_checks, vector_checks)
 
 
 def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
     """Definitions over the given lake, or the default one."""
     return dg.Definitions(
-        assets=[with_code_version(asset, module.__name__) for module, assets in _ASSETS.items() for asset in assets],
-        asset_checks=[
-            checks.check_bundles,
-            checks.check_tables,
-            checks.check_features,
-            model_checks.check_target,
-            model_checks.check_fleet,
-            transfer_checks.check_dataset,
-            vector_checks.check_vector_model,
+        assets=[
+            with_code_version(asset, module.__name__)
+            for module in _ASSETS
+            for asset in dg.load_assets_from_modules([module])
+            if isinstance(asset, dg.AssetsDefinition)
         ],
+        asset_checks=dg.load_asset_checks_from_modules(_CHECKS),
         jobs=jobs.ALL,
         sensors=[
             landing.landing_sensor,

@@ -10,6 +10,8 @@ from statistics import median
 from zlib import crc32
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import MachineSpec
@@ -33,7 +35,6 @@ from perf_assets.demo.writers.papi import write_papi
 from perf_assets.demo.writers.perf_stat import write_perf_stat
 from perf_assets.demo.writers.rajaperf_2024 import write_rajaperf_2024
 from perf_assets.demo.writers.rajaperf_2026 import write_rajaperf_2026
-from perf_assets.demo.writers.samples import write_samples_csv, write_samples_parquet
 
 APPLICATIONS: tuple[Application, ...] = (LAGHOS, KRIPKE, MINIVITE, SW4LITE, TESTDFFT)
 
@@ -70,6 +71,19 @@ _PROFILE_WRITERS: Mapping[str, Callable[[Path, ProfiledRun], None]] = {
     "dane": write_papi,
     "xeonmax": write_papi,
 }
+
+
+def write_samples_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write `frame` as CSV without its index; numbers keep all their digits."""
+    frame.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+
+
+def write_samples_parquet(path: Path, frame: pd.DataFrame) -> None:
+    """Write `frame` as Parquet without its index, and without the versions of the libraries that made it."""
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+
+
 _SAMPLE_WRITERS: Mapping[str, tuple[str, Callable[[Path, pd.DataFrame], None]]] = {
     "tioga": ("samples.csv", write_samples_csv),
     "h100": ("samples.parquet", write_samples_parquet),

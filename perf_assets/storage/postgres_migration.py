@@ -26,7 +26,7 @@ _OF_THE_DATABASE = {"alembic_version", "secondary_indexes", "instance_info", "da
 
 
 @dataclass(frozen=True)
-class Files:
+class DatabaseFiles:
     """SQLite files with tables for one schema of the database."""
 
     schema: str
@@ -36,19 +36,19 @@ class Files:
     """Files of events, one per run."""
 
 
-def dagster_files(home: Path) -> Files:
+def dagster_files(home: Path) -> DatabaseFiles:
     """What Dagster keeps in a home."""
     shards = sorted(path for path in (home / "history" / "runs").glob("*.db") if path.stem != "index")
     every = (home / "history" / "runs.db", home / "history" / "runs" / "index.db", home / "schedules" / "schedules.db")
-    return Files("dagster", tuple(path for path in every if path.is_file()), tuple(shards))
+    return DatabaseFiles("dagster", tuple(path for path in every if path.is_file()), tuple(shards))
 
 
-def mlflow_files(store: Path) -> Files:
+def mlflow_files(store: Path) -> DatabaseFiles:
     """What MLflow keeps in its one file."""
-    return Files("mlflow", (store,) if store.is_file() else ())
+    return DatabaseFiles("mlflow", (store,) if store.is_file() else ())
 
 
-def carry_over(address: Address, sources: Iterable[Files]) -> dict[str, int]:
+def carry_over(address: Address, sources: Iterable[DatabaseFiles]) -> dict[str, int]:
     """Copy all rows into the empty tables of the database; rows by table, compared with those of the files."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import SQLAlchemyError
@@ -68,7 +68,7 @@ def carry_over(address: Address, sources: Iterable[Files]) -> dict[str, int]:
     return counts
 
 
-def _carry(target: "Connection", files: Files) -> dict[str, int]:
+def _carry(target: "Connection", files: DatabaseFiles) -> dict[str, int]:
     from sqlalchemy import MetaData
 
     here = MetaData(schema=files.schema)

@@ -6,9 +6,8 @@ from perf_assets.demo.fleet import APPLICATIONS
 from perf_assets.demo.fleet_machines import load_machines
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.hardware.quantities import DEVICE, HOST
-from perf_assets.demo.tools.counters import EVENT_SETS
 from perf_assets.demo.tools.observation import observe
-from perf_assets.demo.tools.profiles import arguments, multiplexed, profiled_runs, sample
+from perf_assets.demo.tools.profiles import EVENT_SETS, arguments, multiplexed, profiled_runs, sample
 
 MACHINES = load_machines()
 INSTRUCTION_MIX = {

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from perf_assets.demo.hardware.kernel_work import cpu_work, gpu_work
 from perf_assets.demo.kernels import Kernel, load_kernels, suite_kernels
+from perf_assets.demo.rajaperf import cpu_work, gpu_work
 
 KERNELS = load_kernels()
 LEADING_TERM_ONLY = {"Basic_MAT_MAT_SHARED", "Polybench_2MM", "Polybench_3MM", "Polybench_GEMM"}

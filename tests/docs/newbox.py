@@ -15,7 +15,7 @@ import pandas as pd
 
 from perf_assets.core.manifest import SPEC_NAME
 from perf_assets.demo.execution import Execution, execute
-from perf_assets.demo.fleet import APPLICATIONS, fleet_bundles
+from perf_assets.demo.fleet import APPLICATIONS, fleet_bundles, write_samples_csv
 from perf_assets.demo.fleet_machines import load_machines, machine_text
 from perf_assets.demo.hardware.placement import place
 from perf_assets.demo.simulated import ProfiledRun
@@ -24,7 +24,6 @@ from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
 from perf_assets.demo.writers.hpctoolkit_xml import write_xml_database
 from perf_assets.demo.writers.papi import write_papi
 from perf_assets.demo.writers.perf_stat import write_perf_stat
-from perf_assets.demo.writers.samples import write_samples_csv
 from tests.installation import SCALE
 from tests.scheduling.traces import SACCT, line, sacct_line, write
 

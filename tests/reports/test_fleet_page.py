@@ -10,8 +10,15 @@ import pytest
 
 from perf_assets.core.addresses import MODELS_FIRST
 from perf_assets.reports.fleet.facts import VectorState
-from perf_assets.reports.fleet.findings import Tone, age, fleet_findings, next_actions, state_words
-from perf_assets.reports.fleet.page import champion_errors, fleet_page
+from perf_assets.reports.fleet.page import (
+    Tone,
+    age,
+    champion_errors,
+    fleet_findings,
+    fleet_page,
+    next_actions,
+    state_words,
+)
 from perf_assets.reports.style import BLUE
 from tests.reports.fleets import MLFLOW, NOW, champion, every_state, fleet, well
 

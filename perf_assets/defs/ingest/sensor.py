@@ -29,7 +29,7 @@ _RETRY_SECONDS = 60.0
 
 
 @dataclass
-class _Cursor:
+class _LandingCursor:
     """Memory of the sensor between its ticks: one digest per machine, little else."""
 
     digests: dict[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class _Cursor:
     """Machine that the last tick ended with."""
 
     @classmethod
-    def read(cls, text: str | None) -> "_Cursor":
+    def read(cls, text: str | None) -> "_LandingCursor":
         known = json.loads(text) if text else {}
         return cls(known.get("digests", {}), known.get("asked", {}), known.get("after", ""))
 
@@ -60,7 +60,7 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
         context.log.warning(f"run {run_id[:8]} had lost its process and was ended")
     for line in quarantine_strays(lake.lake()):
         context.log.warning(line)
-    cursor = _Cursor.read(context.cursor)
+    cursor = _LandingCursor.read(context.cursor)
     requests = dict(again(context, cursor.asked, refresh_machine_job.name))
     looked_at = 0
     to_begin = not_begun(context.instance, refresh_machine_job.name)
@@ -103,7 +103,7 @@ def not_begun(instance: dg.DagsterInstance, job_name: str) -> set[str]:
     return {run.tags.get(PARTITION_NAME_TAG, "") for run in instance.get_runs(filters)}
 
 
-def _machines_of_this_tick(lake: Lake, cursor: _Cursor) -> Iterator[tuple[str, str]]:
+def _machines_of_this_tick(lake: Lake, cursor: _LandingCursor) -> Iterator[tuple[str, str]]:
     """Machines with the digest of their landing zone, from where the last tick ended, as many as fit into one."""
     every = lake.machines()
     cursor.digests = {machine: digest for machine, digest in cursor.digests.items() if machine in every}

@@ -25,7 +25,7 @@ _UNFINISHED = [
 
 
 @dataclass
-class _Cursor:
+class _DatasetCursor:
     """What the sensor remembers: a digest per dataset, little else."""
 
     assembled: dict[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class _Cursor:
     """Changes so far: content that comes back is asked for again."""
 
     @classmethod
-    def read(cls, text: str | None) -> "_Cursor":
+    def read(cls, text: str | None) -> "_DatasetCursor":
         return cls(**json.loads(text)) if text else cls()
 
     def text(self) -> str:
@@ -71,7 +71,7 @@ def dataset_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     the next run of a model, at the latest with the weekly one: what lands for one does not make the models of all
     others again. But a dataset that was alone waits for a second one.
     """
-    cursor = _Cursor.read(context.cursor)
+    cursor = _DatasetCursor.read(context.cursor)
     try:
         present = dataset_digests(lake.warehouse(_WAIT_SECONDS))
     except BusyError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
-from perf_assets.demo.applications.phases import Exchange, Files, Phase
+from perf_assets.demo.applications.phases import Exchange, FileTraffic, Phase
 from perf_assets.demo.hardware.work import Stream, Work
 
 _REAL = 8.0
@@ -233,7 +233,7 @@ def _host(block: _Block, iterations: float) -> Phase:
         ),
         to_device_bytes=block.unknowns * _REAL + 3 * block.moments * _REAL,
         from_device_bytes=block.moments * _REAL + 64 * iterations,
-        files=Files(read_bytes=9_000, written_bytes=2_500 + 70 * iterations, opened=6),
+        files=FileTraffic(read_bytes=9_000, written_bytes=2_500 + 70 * iterations, opened=6),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
-from perf_assets.demo.applications.phases import Exchange, Files, Phase
+from perf_assets.demo.applications.phases import Exchange, FileTraffic, Phase
 from perf_assets.demo.hardware.work import Stream, Work
 
 _REAL = 8.0
@@ -200,7 +200,7 @@ def _stepping(zone: _Zone, zones: float, steps: float) -> Phase:
         to_device_bytes=12 * unknowns * _REAL,
         from_device_bytes=2 * unknowns * _REAL,
         exchange=Exchange(reductions=2 * steps),
-        files=Files(read_bytes=40_000 + 60 * zones, written_bytes=120 * steps, opened=9),
+        files=FileTraffic(read_bytes=40_000 + 60 * zones, written_bytes=120 * steps, opened=9),
     )
 
 

@@ -7,7 +7,7 @@ gathers, hash lookups and unpredictable branches, hardly any floating point. The
 from math import log, sqrt
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
-from perf_assets.demo.applications.phases import Exchange, Files, Phase
+from perf_assets.demo.applications.phases import Exchange, FileTraffic, Phase
 from perf_assets.demo.hardware.work import Stream, Work
 
 _EDGE_BYTES = 16.0
@@ -45,7 +45,7 @@ def _generation(vertices: float, edges: float, ranks: int, random_edges: float, 
             reductions=12,
             is_all_to_all=True,
         ),
-        files=Files(read_bytes=4_000, written_bytes=3_000, opened=4),
+        files=FileTraffic(read_bytes=4_000, written_bytes=3_000, opened=4),
     )
 
 

@@ -22,7 +22,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class FileTraffic:
     """What one rank reads and writes during a phase."""
 
     read_bytes: float = 0.0
@@ -47,7 +47,7 @@ class Phase:
     from_device_bytes: float = 0.0
     """Copied by a GPU back end, beside what messages make necessary."""
     exchange: Exchange = Exchange()
-    files: Files = Files()
+    files: FileTraffic = FileTraffic()
     idle_share: float = 0.0
     """Time that a rank waits for its turn in a wavefront, against its own time in the phase."""
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
-from perf_assets.demo.applications.phases import Exchange, Files, Phase
+from perf_assets.demo.applications.phases import Exchange, FileTraffic, Phase
 from perf_assets.demo.hardware.work import Stream, Work
 
 _REAL = 8.0
@@ -95,7 +95,7 @@ def _host(points: float, steps: float, ranks: int, deck: _Deck) -> Phase:
         ),
         to_device_bytes=18 * points * _REAL,
         from_device_bytes=3 * points * _REAL,
-        files=Files(
+        files=FileTraffic(
             read_bytes=6_000 + (4 * points ** (2 / 3) * _REAL if deck.has_topography else 0),
             written_bytes=4 * points ** (2 / 3) * 4 + 8 * 12 * steps / ranks,
             opened=12,

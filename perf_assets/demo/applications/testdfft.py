@@ -3,7 +3,7 @@
 from math import log2, prod
 
 from perf_assets.demo.applications.design import Application, Configuration, Grid
-from perf_assets.demo.applications.phases import Exchange, Files, Phase
+from perf_assets.demo.applications.phases import Exchange, FileTraffic, Phase
 from perf_assets.demo.hardware.work import Stream, Work
 
 _COMPLEX = 16.0
@@ -117,7 +117,7 @@ def _host(cells: float, repetitions: float) -> Phase:
         to_device_bytes=cells * _COMPLEX * repetitions,
         from_device_bytes=cells * _COMPLEX * repetitions,
         exchange=Exchange(reductions=6 * repetitions),
-        files=Files(read_bytes=2_000, written_bytes=1_500 + 300 * repetitions, opened=3),
+        files=FileTraffic(read_bytes=2_000, written_bytes=1_500 + 300 * repetitions, opened=3),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from perf_assets.core.machines import MachineSpec
-from perf_assets.demo.applications.phases import Exchange, Files, Phase
+from perf_assets.demo.applications.phases import Exchange, FileTraffic, Phase
 from perf_assets.demo.hardware import device, processor
 from perf_assets.demo.hardware.placement import Placement
 from perf_assets.demo.hardware.work import Work, miss_share
@@ -215,7 +215,7 @@ def message_cost(spec: MachineSpec, exchange: Exchange, ranks: int, placement: P
     return waiting + moving + reducing, system_instructions(exchange.messages * _MESSAGE_INSTRUCTIONS)
 
 
-def file_cost(files: Files) -> tuple[float, Amounts]:
+def file_cost(files: FileTraffic) -> tuple[float, Amounts]:
     """Seconds of input and output, and their amounts."""
     seconds = (files.read_bytes + files.written_bytes) / _FILE_BYTES_PER_SECOND + files.opened * _OPEN_SECONDS
     return seconds, {

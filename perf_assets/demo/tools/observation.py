@@ -42,7 +42,7 @@ for _name, _share in {
 
 
 @dataclass(frozen=True)
-class Observation:
+class Observed:
     """Quantities of one run."""
 
     wall_seconds: float
@@ -74,7 +74,7 @@ def _toolchain_factor(execution: Execution, seed: int) -> float:
     return float(np.exp(generator(seed, names).normal(0.0, _TOOLCHAIN_SPREAD)))
 
 
-def observe(execution: Execution, run: str, seed: int) -> Observation:
+def observe(execution: Execution, run: str, seed: int) -> Observed:
     """One run; the same name and seed give the same run."""
     configuration, spec = execution.configuration, execution.spec
     ranks, threads = configuration.ranks, configuration.threads
@@ -129,4 +129,4 @@ def observe(execution: Execution, run: str, seed: int) -> Observation:
 
     device_noise = np.exp(random.normal(0.0, 0.01, (ranks, 1)))
     device = execution.device * shares[:, None] * device_noise if execution.placement.gpus else np.zeros((0, 0))
-    return Observation(wall_seconds, host, device)
+    return Observed(wall_seconds, host, device)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perf_assets.core.measurements import KernelTiming, Profile
+from perf_assets.demo.fleet import write_samples_csv, write_samples_parquet
 from perf_assets.demo.simulated import BenchmarkRun, ProfiledRun
 from perf_assets.demo.writers.caliper import write_caliper
 from perf_assets.demo.writers.hpctoolkit_v4 import write_v4_database
@@ -19,7 +20,6 @@ from perf_assets.demo.writers.papi import write_papi
 from perf_assets.demo.writers.perf_stat import write_perf_stat
 from perf_assets.demo.writers.rajaperf_2024 import write_rajaperf_2024
 from perf_assets.demo.writers.rajaperf_2026 import write_rajaperf_2026
-from perf_assets.demo.writers.samples import write_samples_csv, write_samples_parquet
 from perf_assets.readers.read import read
 from tests.demo.writers.conftest import benchmark_run, benchmark_runs, expected_totals, kernel_run, profiled_runs
 

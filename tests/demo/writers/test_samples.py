@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
-from perf_assets.demo.writers.samples import write_samples_csv, write_samples_parquet
+from perf_assets.demo.fleet import write_samples_csv, write_samples_parquet
 
 FRAME = pd.DataFrame(
     {"app": ["Kripke, small", 'say "hi"'], "instructions": [12345678901234567, 0], "runtime": [0.1 + 0.2, None]},
