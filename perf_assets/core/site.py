@@ -1,5 +1,6 @@
 """What a site wants to be told, and what it keeps: `site.yaml` in the lake."""
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -30,6 +31,9 @@ EXAMPLE = """\
 #   dagster: https://dagster.example.org
 #   mlflow: https://mlflow.example.org
 #   pages: https://pages.example.org
+
+# health:
+#   accepted: {dane: 2026-11-03}                     # what changed on a machine up to that day is as it should be
 
 # retention:                                         # of 'perf-assets prune'
 #   versions: 5                                      # newest versions of a model that are kept in any case
@@ -101,12 +105,19 @@ class AddressSettings(_Section):
     pages: _Url | None = None
 
 
+class HealthSettings(_Section):
+    """What is known of how machines perform."""
+
+    accepted: dict[str, date] = {}
+    """Day per machine up to which changes of its speed are as they should be."""
+
+
 class Site(_Section):
     """Content of `site.yaml`."""
 
     addresses: AddressSettings = AddressSettings()
-
     alerts: AlertSettings = AlertSettings()
+    health: HealthSettings = HealthSettings()
     retention: RetentionSettings = RetentionSettings()
 
 

@@ -6,7 +6,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.defs import jobs
 from perf_assets.defs import logging as progress
 from perf_assets.defs.code_versions import with_code_version
-from perf_assets.defs.ingest import checks, features, raw
+from perf_assets.defs.ingest import checks, features, health, raw
 from perf_assets.defs.ingest import sensor as landing
 from perf_assets.defs.operate import alerts
 from perf_assets.defs.reports import fleet
@@ -25,7 +25,7 @@ from perf_assets.defs.vectors import checks as vector_checks
 from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
 from perf_assets.infra.threads import process_count
 
-_ASSETS = (raw, features, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
+_ASSETS = (raw, features, health, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
 """Modules that make assets."""
 _CHECKS = (checks, model_checks, transfer_checks, vector_checks)
 

@@ -7,6 +7,7 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from perf_assets.core.tables.datasets import MODELX_TABLE
+from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.models import AMMS
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.reports import fleet
@@ -26,7 +27,7 @@ _ADAPTATION = (
     targets.eval_transfer__scores,
     targets.out_report__machine,
 )
-_INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name)
+_INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name, HEALTH.name)
 
 
 def _job(
@@ -53,12 +54,13 @@ _DATASET = (
 ingest_machine_job = _job(
     "ingest_machine",
     _INGESTION,
-    "Read what landed for a machine, check it, load it into the warehouse, derive its features and its AMM",
+    "Read what landed for a machine, check it, load it into the warehouse, derive its features and its AMM, "
+    "compare its RAJAPerf runs with those before",
 )
 refresh_machine_job = _job(
     "refresh_machine",
     _INGESTION | dg.AssetSelection.assets(*_ADAPTATION),
-    "All that follows from what landed for a machine: tables, features, AMM, target model, verdict, scores, page",
+    "All that follows from what landed for a machine: tables, features, AMM, health, target model, scores, page",
 )
 train_encoder_job = _job(
     "train_encoder", [models.ENCODER], "Train the encoder of RAJAPerf results and describe all machines by it"

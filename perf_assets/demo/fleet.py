@@ -160,19 +160,23 @@ def _collected_at(seed: int, *names: str) -> datetime:
 def benchmark_bundles(spec: MachineSpec, scale: float, seed: int) -> Iterator[SimulatedBundle]:
     """RAJAPerf runs of a machine."""
     for index, run in enumerate(benchmark_runs(spec, scale, seed)):
-        facts = BundleFacts(
-            machine=spec.machine,
-            kind="rajaperf",
-            app="RAJAPerf",
-            ranks=run.ranks or None,
-            threads=run.threads,
-            nodes=1,
-            gpus=0 if spec.gpu is None else 1,
-            collected_at=datetime.fromtimestamp(run.launched_at, UTC),
-            tags=_tags(seed),
-        )
-        name = f"rajaperf-{index:04d}-s{run.requested_size}-t{run.threads}"
-        yield SimulatedBundle(name, facts, _benchmark_write(run))
+        yield benchmark_bundle(spec, run, f"rajaperf-{index:04d}-s{run.requested_size}-t{run.threads}", seed)
+
+
+def benchmark_bundle(spec: MachineSpec, run: BenchmarkRun, name: str, seed: int) -> SimulatedBundle:
+    """A RAJAPerf run as a bundle of this name."""
+    facts = BundleFacts(
+        machine=spec.machine,
+        kind="rajaperf",
+        app="RAJAPerf",
+        ranks=run.ranks or None,
+        threads=run.threads,
+        nodes=1,
+        gpus=0 if spec.gpu is None else 1,
+        collected_at=datetime.fromtimestamp(run.launched_at, UTC),
+        tags=_tags(seed),
+    )
+    return SimulatedBundle(name, facts, _benchmark_write(run))
 
 
 def _benchmark_write(run: BenchmarkRun) -> Callable[[Path], None]:

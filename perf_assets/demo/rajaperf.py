@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count, islice
 from zlib import crc32
 
@@ -159,8 +160,8 @@ def gpu_work(kernel: Kernel, edge: float) -> Work:
 _SIZES_WITH_REPETITION_FACTORS = ((1_000_000, 1.0), (100_000, 1.0), (4_000_000, 0.1))
 """At a tenth of the repetitions the longest kernels are left with none, as in the real suite."""
 _PASSES = 3
-_COMPILER = "g++-12.2.0"
-_FIRST_LAUNCH = 1_700_000_000
+COMPILER = "g++-12.2.0"
+FIRST_LAUNCH = 1_700_000_000
 _SECONDS_BETWEEN_LAUNCHES = 5_400
 
 _RUN_SPREAD = 0.02
@@ -274,8 +275,7 @@ def _plan(spec: MachineSpec) -> Iterator[tuple[int, float, int]]:
 def benchmark_runs(spec: MachineSpec, scale: float, seed: int) -> Iterator[BenchmarkRun]:
     """Simulated invocations on one machine: nine at scale 1, at least two; the same seed gives the same runs."""
     invocations = max(2, round(9 * scale))
-    first = _FIRST_LAUNCH + crc32(spec.machine.encode()) % 10_000_000
-    undisturbed: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
+    first = FIRST_LAUNCH + crc32(spec.machine.encode()) % 10_000_000
     for index, (size, repetition_factor, threads) in enumerate(islice(_plan(spec), invocations)):
         run = BenchmarkRun(
             machine=spec.machine,
@@ -284,15 +284,19 @@ def benchmark_runs(spec: MachineSpec, scale: float, seed: int) -> Iterator[Bench
             requested_size=size,
             repetition_factor=repetition_factor,
             passes=_PASSES,
-            compiler=_COMPILER,
+            compiler=COMPILER,
             launched_at=first + index * _SECONDS_BETWEEN_LAUNCHES,
             kernels=(),
         )
-        if (size, threads) not in undisturbed:
-            undisturbed[size, threads] = _undisturbed_seconds(spec, size, threads)
-        yield _with_kernels(run, undisturbed[size, threads], f"invocation {index}", seed)
+        yield benchmark_run(spec, run, f"invocation {index}", seed)
 
 
+def benchmark_run(spec: MachineSpec, run: BenchmarkRun, name: str, seed: int) -> BenchmarkRun:
+    """The run with what its kernels took on a machine; the same name and seed give the same times."""
+    return _with_kernels(run, _undisturbed_seconds(spec, run.requested_size, run.threads), name, seed)
+
+
+@lru_cache(maxsize=64)
 def _undisturbed_seconds(spec: MachineSpec, size: int, threads: int) -> dict[tuple[str, str], float]:
     """Time of one repetition by kernel and variant, of all that the suite implements."""
     return {

@@ -36,6 +36,7 @@ READ_OTHERWISE = {
     ("out_report__fleet", "model_source__with_amm"),  # its versions and their tags
     ("out_report__fleet", "out_report__machine"),  # which pages there are
     ("out_report__fleet", "eval_vector__verdicts"),  # of a fleet that has a vector model
+    ("out_report__fleet", "eval_machines__health"),  # of a machine with two RAJAPerf runs of one setting
     ("out_report__fleet", "core_runs__vector_features"),  # of a fleet that has a vector model
     # Of a machine whose runs pair with nothing: test_unpaired.py sees that they are read.
     ("model_target__adapted", "core_runs__counters_wide"),
@@ -69,6 +70,7 @@ COVERED = {
         "core_runs__counters_wide",
         "core_pairs__unmatched",
         "model_amm__machines",
+        "eval_machines__health",
         "model_target__adapted",
         "eval_target__verdicts",
         "eval_transfer__scores",

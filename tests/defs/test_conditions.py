@@ -12,6 +12,7 @@ from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.core.tables.datasets import DATASET_VERDICTS
+from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES, SPECS, TIMINGS
 from perf_assets.core.tables.models import AMMS, TRANSFER_SCORES
 from perf_assets.core.tables.runs import DERIVED_TABLES, FEATURES, VECTOR_FEATURES_TABLE
@@ -42,7 +43,7 @@ class Fleet:
         self.made([ENCODER, WITH_AMM, WITHOUT_AMM, MAP, FLEET_PAGE])
         for machine in MACHINES:
             names = [table.name for table in CHECKED]
-            self.made([*names, "core_runs__counters_wide", AMMS.name, *OF_TARGET], machine)
+            self.made([*names, "core_runs__counters_wide", AMMS.name, HEALTH.name, *OF_TARGET], machine)
         assert self.asked_for() == {}
         assert self.asked_for() == {}
 

@@ -46,6 +46,7 @@ def test_a_run_fills_the_tables_and_tells_the_ui(
     assert "| Kripke |" in str(metadata["preview"].value)
     checks = passed(result)
     assert not checks.pop(("model_amm__machines", "is_described")), "it has no RAJAPerf"
+    assert checks.pop(("eval_machines__health", "performs_as_before"))
     assert len(checks) == 2 * len(TABLES) + 1 + len(DOUBTS)
     assert all(checks.values())
 

@@ -1,6 +1,7 @@
 """The vocabulary, third part: tables of machine models and of what models were scored with."""
 
 from perf_assets.core.tables.datasets import DATASET_TABLES
+from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
@@ -154,6 +155,7 @@ RESULT_TABLES = (
     VECTOR_GROWTH,
     VECTOR_VERDICTS,
     TURNAROUND,
+    HEALTH,
     *DATASET_TABLES,
 )
 """Made by models, stored as Parquet beside the record and loaded whole."""

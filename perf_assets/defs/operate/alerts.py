@@ -15,7 +15,11 @@ from perf_assets.core.site import load_site
 from perf_assets.defs.resources import LakeResource
 from perf_assets.workflows.operate.alerts import Alert, AlertLog, channels_of, full_disks
 
-_TOLD_CHECKS = {"champion_holds": "has drifted", "machines_are_fresh": "machines were not measured for long"}
+_TOLD_CHECKS = {
+    "champion_holds": "has drifted",
+    "machines_are_fresh": "machines were not measured for long",
+    "performs_as_before": "performs otherwise than before",
+}
 """Checks that block nothing, and are told of all the same."""
 _RUNS_PER_TICK = 200
 _OVERLAP_SECONDS = 120.0
@@ -115,7 +119,8 @@ def _of_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[
         what = _TOLD_CHECKS.get(found.check_name)
         title = f"{where} {what}".strip() if what else f"the check {found.check_name} of {asset} failed"
         key = f"check:{found.check_name}:{asset}:{where}"
-        yield Alert(key, title, f"{asset} {where}".strip() if what is None else "", link), not found.passed
+        why = f"{asset} {where}".strip() if what is None else found.description or ""
+        yield Alert(key, title, why, link), not found.passed
 
 
 def _why(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.landing import BUNDLES, RUNS, TIMINGS
 from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
@@ -35,6 +36,7 @@ FLEET_PAGE = "out_report__fleet"
                 VECTOR_FEATURES_TABLE.name,
                 WITH_AMM,
                 VERDICTS.name,
+                HEALTH.name,
                 TRANSFER_SCORES.name,
                 PAGE,
                 VECTOR_VERDICTS.name,

@@ -54,6 +54,8 @@ class MachineState:
     """File name of its own page, in the same folder."""
     actions: tuple[str, ...]
     """What to do next, most urgent first."""
+    changed: str = ""
+    """What its RAJAPerf runs say has changed since before, in a sentence; empty where nothing did."""
     is_source: bool = False
     """Whether the source models in use learned from it: it needs no model of its own."""
 

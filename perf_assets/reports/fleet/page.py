@@ -44,6 +44,7 @@ def state_words(state: MachineState) -> list[tuple[str, Tone]]:
     """What is to be known of a machine, worst first; `up to date` where there is nothing else to say."""
     words = [
         (state.has_drifted, "drifted", Tone.BAD),
+        (bool(state.changed), "performs otherwise", Tone.BAD),
         (state.refused_count > 0, f"{state.refused_count} quarantined", Tone.BAD),
         (state.lacks_model, "no model yet", Tone.WARN),
         (_is_beaten(state.champion), "beaten by baseline", Tone.WARN),
@@ -82,12 +83,16 @@ def fleet_findings(facts: FleetFacts) -> list[Finding]:
     if not facts.machines:
         nothing = Finding("No machine is known yet.", "Land a bundle (perf-assets land), or try perf-assets demo.")
         return [nothing, *_strays(facts)]
-    found = [_size(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts), *_without_model(facts)]
+    found = [_size(facts), *_changed(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts)]
+    found += _without_model(facts)
     found += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
     if all(is_current(state) for state in facts.machines) and not facts.strays:
         found.insert(
             1,
-            Finding("All machines are up to date.", "No drift, nothing stale, quarantined or waiting, no challenger."),
+            Finding(
+                "All machines are up to date.",
+                "No drift, no change of speed, nothing stale, quarantined or waiting, no challenger.",
+            ),
         )
     return found
 
@@ -116,6 +121,14 @@ def _size(facts: FleetFacts) -> Finding:
         f"{_counted(runs, 'run')} of applications and {_counted(kernels, 'RAJAPerf timing')} "
         f"from {_counted(bundles, 'bundle')}.",
     )
+
+
+def _changed(facts: FleetFacts) -> list[Finding]:
+    found = [state for state in facts.machines if state.changed]
+    if not found:
+        return []
+    texts = [f"{state.machine}: {state.changed}" for state in found]
+    return [Finding(f"RAJAPerf does not run as before on {_names(found)}.", _listed(texts, ". ") + ".")]
 
 
 def _drifted(facts: FleetFacts) -> list[Finding]:

@@ -16,6 +16,7 @@ from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import rows_of
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.landing.ingest import pending
+from perf_assets.workflows.machines.health import Health
 from perf_assets.workflows.machines.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _state(
         "challenger_version": challenger,
         "challenger_reason": _reason(verdicts, challenger),
         "has_drifted": has_drifted,
+        "changed": Health.of(fleet, machine).text,
         "page": page if (fleet.lake.reports / page).is_file() else None,
         "is_source": machine in taught,
     }
@@ -136,6 +138,10 @@ def _actions(facts: dict[str, Any], limit_days: int, missing: str) -> list[str]:
     machine, champion = facts["machine"], facts["champion"]
     rules = [
         (facts["has_drifted"], f"new runs contradict its champion: look at {machine}'s page, then repeat odd runs"),
+        (
+            facts["changed"],
+            "RAJAPerf does not run as before: find the cause, or accept it in site.yaml (health.accepted)",
+        ),
         (facts["waiting_count"], "bundles wait to be ingested: 'perf-assets ingest', or start 'perf-assets up'"),
         (
             any(DAMAGED_ON_PURPOSE not in bundle for bundle in facts["quarantined"]),

@@ -1,0 +1,194 @@
+"""Does a nightly RAJAPerf run show what happens to a machine? False alarms over years, and faults of the fleet.
+
+False alarms: machines on which nothing changes, 365 nights, eight groups of kernels, a test after every night. Noise
+of a night is common to all groups and as large as that of each of them; it is normal, or heavy-tailed (Student's t, 3
+degrees of freedom), or remembers the night before (autoregressive, 0.3 and 0.6), for which the bound of 1% does not
+hold. `told` are alarms of at least 2%, which is what people are told.
+
+Power: machines of the simulated fleet with their noise (run 2%, kernel 1.5%, disturbed passes), 60 nights without a
+fault, then 30 with one. Of each fault: machines that it shows on, nights until people are told, and days that the
+date is off (medians). With `--lake` of a fleet whose source models are trained also what people are told of their
+applications, beside the true change of the simulation, and beside saying nothing: median absolute error in percent.
+
+Last line: one JSON object. Takes half an hour of processor time; `--quick` half a minute.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perf_assets.core.machines import MachineSpec
+from perf_assets.core.tables.models import BEHAVES_LIKE
+from perf_assets.demo.execution import Execution
+from perf_assets.demo.fleet import APPLICATIONS, LATER_MACHINES, SOURCE_MACHINES, executions
+from perf_assets.demo.fleet_machines import load_machines
+from perf_assets.demo.nightly import FAULTS, Fault, nightly_runs
+from perf_assets.demo.simulated import BenchmarkRun
+from perf_assets.features.fleet.benchmark_history import levels, portfolio_shares, with_kinds
+from perf_assets.features.samples import Floats
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.results import stored
+from perf_assets.workflows.machines.health import Health, periods_of
+
+NIGHTS, GROUPS, SPREAD = 365, 8, 0.02
+BEFORE, AFTER = 60, 30
+SCALE = 0.1
+"""Share of the fleet's configurations whose true change is known."""
+Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+
+
+def remembered(share: float) -> Noise:
+    """Noise of which a share is that of the night before."""
+
+    def noise(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        values = random.normal(size=shape)
+        for night in range(1, shape[0]):
+            values[night] = share * values[night - 1] + np.sqrt(1 - share**2) * values[night]
+        return values
+
+    return noise
+
+
+NOISES: dict[str, Noise] = {
+    "normal": lambda random, shape: random.normal(size=shape),
+    "heavy": lambda random, shape: random.standard_t(3, size=shape) / np.sqrt(3),
+    "remembers 0.3": remembered(0.3),
+    "remembers 0.6": remembered(0.6),
+}
+
+
+def main(years: int, machines: list[str], lake: Path | None) -> None:
+    """Print both parts, and the JSON line."""
+    found: dict[str, object] = {
+        f"false alarms, {name}": false_alarms(name, noise, years) for name, noise in NOISES.items()
+    }
+    behaves_like = None if lake is None else stored(Lake(lake), BEHAVES_LIKE, "perf-assets train")
+    specs = [load_machines()[machine] for machine in machines]
+    found |= {name: power(name, fault, specs, behaves_like) for name, fault in FAULTS.items()}
+    print(json.dumps(found))
+
+
+def false_alarms(name: str, noise: Noise, years: int) -> dict[str, float]:
+    """Share of years with an alarm, and with one of 2% or more."""
+    any_alarm = told = 0
+    days = pd.date_range("2026-01-01", periods=NIGHTS)
+    for year in range(years):
+        random = np.random.default_rng(year)
+        of_night = SPREAD * noise(random, (NIGHTS, 1)) + SPREAD * noise(random, (NIGHTS, GROUPS))
+        rows = periods_of(
+            pd.DataFrame(
+                {
+                    "setting": "size 32000000",
+                    "place": np.repeat(["core", "node"], GROUPS * NIGHTS // 2),
+                    "kind": np.repeat([*("compute", "memory", "cache", "other")] * 2, NIGHTS),
+                    "collected_at": np.tile(days, GROUPS),
+                    "run": np.tile(np.arange(NIGHTS), GROUPS),
+                    "level": of_night.T.ravel(),
+                    "kernels_count": 10,
+                    "environment": "gcc",
+                }
+            )
+        )
+        any_alarm += len(rows) > GROUPS
+        told += bool(Health.of_periods(rows.assign(portfolio_share_ratio=np.nan)).changes)
+    print(f"{name}: {any_alarm} of {years} years with an alarm, {told} at their end with one of 2% or more", flush=True)
+    return {"years": years, "share_with_alarm": any_alarm / years, "share_told": told / years}
+
+
+def power(
+    name: str, fault: Fault, specs: list[MachineSpec], behaves_like: pd.DataFrame | None
+) -> dict[str, float | None]:
+    """What people are told of the fault on each machine that it changes."""
+    rows = pd.DataFrame([_on_machine(fault, spec, behaves_like) for spec in specs if fault.on(spec) != spec])
+    for row in rows.to_dict("records"):
+        print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    told = rows[rows["nights"].notna()]
+    errors = {
+        "median_error_percent": 100 * float(np.abs(rows["applications_said"] - rows["applications_true"]).median()),
+        "median_error_saying_nothing_percent": 100 * float(np.abs(rows["applications_true"]).median()),
+    }
+    return {
+        "machines": len(rows),
+        "told_of": len(told),
+        "nights_median": float(told["nights"].median()),
+        "days_off_median": float(told["days_off"].median()),
+        **(errors if behaves_like is not None else {}),
+    }
+
+
+def _on_machine(fault: Fault, spec: MachineSpec, behaves_like: pd.DataFrame | None) -> dict[str, object]:
+    """Nights until the first alarm; what is said after all nights of how much longer applications take."""
+    history = pd.concat([_history(run) for run in nightly_runs(spec, BEFORE + AFTER, 0, fault, BEFORE)])
+    kinds = with_kinds(history)
+    every, day = levels(kinds), sorted(history["collected_at"].unique())
+    found: dict[str, object] = {"machine": spec.machine, "nights": None, "days_off": None}
+    for night in range(BEFORE, BEFORE + AFTER):
+        health = _health(every[every["collected_at"] <= day[night]])
+        if health.changes:
+            off = (pd.Timestamp(health.changes[0].since) - day[BEFORE].normalize()).days
+            found |= {"nights": night - BEFORE + 1, "days_off": abs(off)}
+            break
+    if behaves_like is None:
+        return found | {"says": _health(every).text or "nothing"}
+    runs, true = _applications(spec, fault)
+    last = _health(every, portfolio_shares(kinds, runs, behaves_like))
+    said = (last.portfolio_ratio or 1.0) - 1.0
+    return found | {"applications_said": said, "applications_true": true, "says": last.text or "nothing"}
+
+
+def _health(every: pd.DataFrame, shares: pd.DataFrame | None = None) -> Health:
+    rows = periods_of(every)
+    known = rows.assign(portfolio_share_ratio=np.nan) if shares is None else rows.merge(shares, how="left")
+    return Health.of_periods(known)
+
+
+def _applications(spec: MachineSpec, fault: Fault) -> tuple[pd.DataFrame, float]:
+    """Time of a machine's application runs by application, and how much longer all of them take with the fault."""
+    before, after = [], []
+    for application in APPLICATIONS:
+        for (_, was), (_, now) in zip(
+            executions(spec, application, SCALE), executions(fault.on(spec), application, SCALE), strict=True
+        ):
+            before.append((application.name, was.placement.gpus > 0, _seconds(was)))
+            after.append(_seconds(now))
+    runs = pd.DataFrame(before, columns=["app", "on_gpus", "seconds"])
+    longer = sum(after) / runs["seconds"].sum() - 1.0
+    return runs.groupby(["app", "on_gpus"], as_index=False)["seconds"].sum(), float(longer)
+
+
+def _seconds(run: Execution) -> float:
+    return run.start_seconds + run.compute_seconds + run.communication_seconds + run.file_seconds
+
+
+def _history(run: BenchmarkRun) -> pd.DataFrame:
+    kernels = [kernel for kernel in run.kernels if kernel.reps and kernel.is_checksum_ok]
+    places = {"Seq": "core", "OpenMP": "node", "CUDA": "device", "HIP": "device"}
+    return pd.DataFrame(
+        {
+            "run": str(run.launched_at),
+            "collected_at": pd.Timestamp(run.launched_at, unit="s"),
+            "setting": "size 32000000",
+            "place": [places[kernel.variant.partition("_")[2]] for kernel in kernels],
+            "kernel": [kernel.kernel for kernel in kernels],
+            "problem_size": [kernel.problem_size for kernel in kernels],
+            "variant": [kernel.variant for kernel in kernels],
+            "tuning": [kernel.tuning for kernel in kernels],
+            "seconds_per_rep": [float(np.mean(kernel.pass_seconds)) / kernel.reps for kernel in kernels],
+            "bytes_per_rep": [float(kernel.bytes_per_rep) for kernel in kernels],
+            "flops_per_rep": [float(kernel.flops_per_rep) for kernel in kernels],
+            "environment": run.compiler,
+        }
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lake", type=Path, help="a lake with trained source models of the simulated fleet")
+    parser.add_argument("--quick", action="store_true", help="2 years and 2 machines")
+    chosen = parser.parse_args()
+    every_machine = [*SOURCE_MACHINES, *LATER_MACHINES]
+    main(2 if chosen.quick else 100, ["quartz", "lassen"] if chosen.quick else every_machine, chosen.lake)

@@ -1,0 +1,79 @@
+"""RAJAPerf on a machine every night, and what may happen: a slow DIMM, a throttled GPU, a new compiler."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from perf_assets.core.machines import MachineSpec
+from perf_assets.demo.fleet import benchmark_bundle
+from perf_assets.demo.rajaperf import COMPILER, FIRST_LAUNCH, benchmark_run
+from perf_assets.demo.simulated import BenchmarkRun, SimulatedBundle
+
+_DAY = 86_400
+_SIZE, _REPETITION_FACTOR = 32_000_000, 0.05
+"""Of a nightly run: large enough to leave all caches, and short."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to a machine, and which compiler its benchmark is built with from then on."""
+
+    on: Callable[[MachineSpec], MachineSpec]
+    compiler: str = COMPILER
+
+
+def _slow_dimm(spec: MachineSpec) -> MachineSpec:
+    """One of eight channels is lost."""
+    memory = spec.memory
+    slower = memory.model_copy(update={"bandwidth_bytes_per_second": memory.bandwidth_bytes_per_second * 7 / 8})
+    return spec.model_copy(update={"memory": slower})
+
+
+def _throttled_gpu(spec: MachineSpec) -> MachineSpec:
+    """The clock of the multiprocessors is 30% lower; memory and caches are as fast as before."""
+    if spec.gpu is None:
+        return spec
+    peaks = {name: getattr(spec.gpu, name) * 0.7 for name in ("peak_double_flops", "peak_single_flops")}
+    return spec.model_copy(update={"gpu": spec.gpu.model_copy(update=peaks)})
+
+
+def _narrow_vectors(spec: MachineSpec) -> MachineSpec:
+    """A compiler that uses half of the vector registers."""
+    return spec.model_copy(update={"cpu": spec.cpu.model_copy(update={"simd_bits": spec.cpu.simd_bits // 2})})
+
+
+FAULTS = {
+    "slow DIMM": Fault(_slow_dimm),
+    "throttled GPU": Fault(_throttled_gpu),
+    "new compiler": Fault(_narrow_vectors, "g++-13.3.0"),
+}
+
+
+def nightly_runs(
+    spec: MachineSpec, nights: int, seed: int, fault: Fault | None = None, since: int = 0
+) -> Iterator[BenchmarkRun]:
+    """A run per night on all cores, and on a GPU; from night `since` on with the fault."""
+    for night in range(nights):
+        is_faulty = fault is not None and night >= since
+        now = fault.on(spec) if fault is not None and is_faulty else spec
+        run = BenchmarkRun(
+            machine=spec.machine,
+            threads=spec.cpu.cores,
+            ranks=0,
+            requested_size=_SIZE,
+            repetition_factor=_REPETITION_FACTOR,
+            passes=3,
+            compiler=fault.compiler if fault is not None and is_faulty else COMPILER,
+            launched_at=FIRST_LAUNCH + night * _DAY,
+            kernels=(),
+        )
+        yield benchmark_run(now, run, f"night {night}", seed)
+
+
+def nightly_bundles(
+    spec: MachineSpec, nights: int, seed: int, fault: Fault | None = None, since: int = 0
+) -> Iterator[SimulatedBundle]:
+    """The same as bundles that may land."""
+    for run in nightly_runs(spec, nights, seed, fault, since):
+        day = datetime.fromtimestamp(run.launched_at, UTC)
+        yield benchmark_bundle(spec, run, f"nightly-{day:%Y-%m-%d}", seed)

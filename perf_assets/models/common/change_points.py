@@ -1,0 +1,101 @@
+"""Change points of a series of measurements, by a test that may be looked at after every one of them.
+
+The values before a change and those after it are compared by order alone. As long as nothing changes, every order of
+the values is as likely as any other, whatever their distribution: a new value falls between two of the first `t` with
+a chance that is known (Polya's urn). A bet on where it falls, should the level have moved after the first `t`, wins
+where the level has moved. The mean of such bets, over all `t` and several sizes of the change, is expected to stay
+what it is where nothing changes, so it ever grows to `1 / chance` with that chance at most (Ville's inequality), over
+all looks. It does not hold for values that remember those before them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, ndtr, ndtri
+
+from perf_assets.features.samples import Floats, Indices
+
+FEWEST = 8
+"""Values before a change from which on it can be noticed."""
+MOST = 730
+"""Values that count, the newest: the cost grows with their square."""
+_SHIFTS = np.array([-8.0, -4.0, -2.0, -1.0, 1.0, 2.0, 4.0, 8.0])
+"""Sizes of the changes that are bet on, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """Values of a series between two changes: from `begin` up to, and without, `end`."""
+
+    begin: int
+    end: int
+    log_evidence: float
+    """Logarithm of what the bets against no further change have won when it was greatest."""
+
+
+def periods(values: Sequence[float] | Floats, false_alarms: float) -> list[Period]:
+    """Cut a series, oldest first, where its level changed.
+
+    In a series without any change a cut is ever made with chance `false_alarms` at most. After a cut the test begins
+    anew with what follows the value that gave it away.
+    """
+    series = _in_order(np.asarray(values, np.float64)[-MOST:])
+    dropped, limit = len(values) - len(series), -np.log(false_alarms)
+    found, begin, start = [], 0, 0
+    while True:
+        evidence, change_points = _evidence(series[start:])
+        reached = np.flatnonzero(evidence >= limit)
+        if not len(reached):
+            most = float(evidence.max(initial=0.0))
+            return [*found, Period(dropped + begin if begin else 0, len(values), most)]
+        look = int(reached[0])
+        change = start + int(change_points[look])
+        found.append(Period(dropped + begin if begin else 0, dropped + change, float(evidence[look])))
+        begin, start = change, start + look + 1
+
+
+def _in_order(values: Floats) -> Floats:
+    """Place of each value among all; of equal ones a random one comes first."""
+    places = np.empty(len(values))
+    places[np.lexsort((np.random.default_rng(0).random(len(values)), values))] = np.arange(len(values))
+    return places
+
+
+def _evidence(series: Floats) -> tuple[Floats, Indices]:
+    """After every value the log of the mean bet, and the number of values before the most likely change."""
+    count = len(series)
+    if count <= FEWEST:
+        return np.zeros(count), np.zeros(count, np.intp)
+    # The shares of the change points, c / (t (t + 1)), add up to one over all t from FEWEST on.
+    points = np.arange(FEWEST, count)
+    won = np.stack([_won(series, point) for point in points])
+    shares = np.log(FEWEST) - np.log(points) - np.log(points + 1)
+    # What has not begun yet keeps its share.
+    total = logsumexp(won + shares[:, None], axis=0)
+    later = np.log(FEWEST / count)
+    return np.logaddexp(total, later), points[np.argmax(won + shares[:, None], axis=0)]
+
+
+def _won(series: Floats, point: int) -> Floats:
+    """Log of the bet that the level moved after the first `point` values, after every value."""
+    later = series[point:]
+    slots = np.searchsorted(np.sort(series[:point]), later)
+    edges = ndtri(np.arange(point + 2) / (point + 1))
+    # Chance of each gap between the first values, per size of the change.
+    chances = np.diff(ndtr(edges[None, :] - _SHIFTS[:, None]), axis=1)
+    before = _earlier_in_the_same_slot(slots)
+    if_unchanged = np.log1p(before) - np.log(point + 1 + np.arange(len(later)))
+    bets = np.cumsum(np.log(np.maximum(chances[:, slots], 1e-300)) - if_unchanged, axis=1)
+    return np.concatenate([np.zeros(point), logsumexp(bets, axis=0) - np.log(len(_SHIFTS))])
+
+
+def _earlier_in_the_same_slot(slots: Indices) -> Indices:
+    """Number of earlier values in the slot of each value."""
+    order = np.argsort(slots, kind="stable")
+    ordered = slots[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    counts = np.arange(len(slots)) - np.repeat(starts, np.diff([*starts, len(slots)]))
+    earlier = np.empty(len(slots), np.intp)
+    earlier[order] = counts
+    return earlier
