@@ -13,7 +13,7 @@ from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import POOL, asset_spec
+from perf_assets.defs.specs import POOL, Metadata, asset_spec
 from perf_assets.storage.results import stored_at
 from perf_assets.workflows.machines.health import LEAST, Health, follow_health
 
@@ -49,7 +49,7 @@ def eval_machines__health(
     rows = follow_health(fleet, machine)
     health = Health.of(fleet, machine)
     if rows is not None:
-        shown = {
+        shown: Metadata = {
             "dagster/partition_row_count": len(rows),
             "changed": health.text or "nothing",
             "periods": dg.MetadataValue.md(markdown_rows(rows[_SHOWN], ".3f")),

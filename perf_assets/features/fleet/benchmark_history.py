@@ -89,4 +89,4 @@ def portfolio_shares(rows: pd.DataFrame, runs: pd.DataFrame, behaves_like: pd.Da
     in_group["part"] /= in_group.groupby(["place", "kernel"])["setting"].transform("nunique")
     shares = in_group.merge(of_kernel.rename("share").reset_index(), on=["place", "kernel"], how="left")
     weighted = shares.assign(portfolio_share_ratio=shares["part"] * shares["share"].fillna(0.0))
-    return weighted.groupby(GROUP, as_index=False)["portfolio_share_ratio"].sum()
+    return weighted.groupby(GROUP)["portfolio_share_ratio"].sum().reset_index()

@@ -42,7 +42,8 @@ def periods(values: Sequence[float] | Floats, false_alarms: float) -> list[Perio
     """
     series = _in_order(np.asarray(values, np.float64)[-MOST:])
     dropped, limit = len(values) - len(series), -np.log(false_alarms)
-    found, begin, start = [], 0, 0
+    found: list[Period] = []
+    begin = start = 0
     while True:
         evidence, change_points = _evidence(series[start:])
         reached = np.flatnonzero(evidence >= limit)
@@ -69,7 +70,7 @@ def _evidence(series: Floats) -> tuple[Floats, Indices]:
         return np.zeros(count), np.zeros(count, np.intp)
     # The shares of the change points, c / (t (t + 1)), add up to one over all t from FEWEST on.
     points = np.arange(FEWEST, count)
-    won = np.stack([_won(series, point) for point in points])
+    won = np.stack([_won(series, point) for point in range(FEWEST, count)])
     shares = np.log(FEWEST) - np.log(points) - np.log(points + 1)
     # What has not begun yet keeps its share.
     total = logsumexp(won + shares[:, None], axis=0)
