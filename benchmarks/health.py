@@ -32,7 +32,7 @@ from perf_assets.features.fleet.benchmark_history import levels, portfolio_share
 from perf_assets.features.samples import Floats
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored
-from perf_assets.workflows.machines.health import Health, periods_of
+from perf_assets.workflows.machines.health import MachineHealth, periods_of
 
 NIGHTS, GROUPS, SPREAD = 365, 8, 0.02
 BEFORE, AFTER = 60, 30
@@ -94,7 +94,7 @@ def false_alarms(name: str, noise: Noise, years: int) -> dict[str, float]:
             )
         )
         any_alarm += len(rows) > GROUPS
-        told += bool(Health.of_periods(rows.assign(portfolio_share_ratio=np.nan)).changes)
+        told += bool(MachineHealth.of_periods(rows.assign(portfolio_share_ratio=np.nan)).changes)
     print(f"{name}: {any_alarm} of {years} years with an alarm, {told} at their end with one of 2% or more", flush=True)
     return {"years": years, "share_with_alarm": any_alarm / years, "share_told": told / years}
 
@@ -140,10 +140,10 @@ def _on_machine(fault: Fault, spec: MachineSpec, behaves_like: pd.DataFrame | No
     return found | {"applications_said": said, "applications_true": true, "says": last.text or "nothing"}
 
 
-def _health(every: pd.DataFrame, shares: pd.DataFrame | None = None) -> Health:
+def _health(every: pd.DataFrame, shares: pd.DataFrame | None = None) -> MachineHealth:
     rows = periods_of(every)
     known = rows.assign(portfolio_share_ratio=np.nan) if shares is None else rows.merge(shares, how="left")
-    return Health.of_periods(known)
+    return MachineHealth.of_periods(known)
 
 
 def _applications(spec: MachineSpec, fault: Fault) -> tuple[pd.DataFrame, float]:

@@ -11,7 +11,7 @@ from perf_assets.demo.simulated import BenchmarkRun, SimulatedBundle
 
 _DAY = 86_400
 _SIZE, _REPETITION_FACTOR = 32_000_000, 0.05
-"""Of a nightly run: large enough to leave all caches, and short."""
+"""Problem size of a nightly run, which leaves all caches, and share of the repetitions."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def nightly_runs(
 def nightly_bundles(
     spec: MachineSpec, nights: int, seed: int, fault: Fault | None = None, since: int = 0
 ) -> Iterator[SimulatedBundle]:
-    """The same as bundles that may land."""
+    """Runs of `nightly_runs` as bundles that may land."""
     for run in nightly_runs(spec, nights, seed, fault, since):
         day = datetime.fromtimestamp(run.launched_at, UTC)
         yield benchmark_bundle(spec, run, f"nightly-{day:%Y-%m-%d}", seed)

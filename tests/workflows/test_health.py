@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from perf_assets.features.fleet.benchmark_history import levels, portfolio_shares, with_kinds
-from perf_assets.workflows.machines.health import Health, periods_of
+from perf_assets.workflows.machines.health import MachineHealth, periods_of
 
 GROUP = {"setting": "size 1", "place": "node", "kind": "memory", "portfolio_share_ratio": 0.5}
 
@@ -65,15 +65,15 @@ def period(day: str, ratio: float, recent: float | None = None, **other: object)
     ],
 )
 def test_what_is_said(rows: list[dict[str, object]], said: str) -> None:
-    assert Health.of_periods(pd.DataFrame(rows)).text == said
+    assert MachineHealth.of_periods(pd.DataFrame(rows)).text == said
 
 
 def test_what_a_person_accepted_is_as_it_should_be() -> None:
     rows = pd.DataFrame([period("2026-10-01", 1.0), period("2026-11-03", 1.2), period("2026-11-20", 1.3)])
-    assert "fell by 23% since 2026-11-03" in Health.of_periods(rows, date(2026, 11, 2)).text
-    assert "fell by 8% since 2026-11-20" in Health.of_periods(rows, date(2026, 11, 3)).text
-    assert Health.of_periods(rows, date(2026, 12, 1)).text == ""
-    assert Health.of_periods(rows.assign(portfolio_share_ratio=float("nan"))).portfolio_ratio is None
+    assert "fell by 23% since 2026-11-03" in MachineHealth.of_periods(rows, date(2026, 11, 2)).text
+    assert "fell by 8% since 2026-11-20" in MachineHealth.of_periods(rows, date(2026, 11, 3)).text
+    assert MachineHealth.of_periods(rows, date(2026, 12, 1)).text == ""
+    assert MachineHealth.of_periods(rows.assign(portfolio_share_ratio=float("nan"))).portfolio_ratio is None
 
 
 def history(nights: int) -> pd.DataFrame:

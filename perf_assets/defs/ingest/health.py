@@ -15,7 +15,7 @@ from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import POOL, Metadata, asset_spec
 from perf_assets.storage.results import stored_at
-from perf_assets.workflows.machines.health import LEAST, Health, follow_health
+from perf_assets.workflows.machines.health import LEAST, MachineHealth, follow_health
 
 AS_BEFORE = "performs_as_before"
 _SHOWN = ["setting", "place", "kind", "began_at", "newest_at", "runs_count", "time_ratio", "log10_evidence"]
@@ -47,7 +47,7 @@ def eval_machines__health(
     """Compare a machine's RAJAPerf runs with those before; nothing where it has fewer than two of one setting."""
     machine, fleet = context.partition_key, lake.fleet()
     rows = follow_health(fleet, machine)
-    health = Health.of(fleet, machine)
+    health = MachineHealth.of(fleet, machine)
     if rows is not None:
         shown: Metadata = {
             "dagster/partition_row_count": len(rows),
@@ -59,7 +59,7 @@ def eval_machines__health(
     yield _as_before(health)
 
 
-def _as_before(health: Health) -> dg.AssetCheckResult:
+def _as_before(health: MachineHealth) -> dg.AssetCheckResult:
     ratio = health.portfolio_ratio
     return dg.AssetCheckResult(
         asset_key=HEALTH.name,

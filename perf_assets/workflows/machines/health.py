@@ -33,7 +33,7 @@ _PLACES = {CORE: " of one core", NODE: "", DEVICE: " of the GPU"}
 
 
 @dataclass(frozen=True)
-class Change:
+class SpeedChange:
     """A group of kernels that takes another time than it should."""
 
     setting: str
@@ -56,20 +56,20 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Health:
+class MachineHealth:
     """What has changed on a machine, greatest first."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SpeedChange, ...] = ()
 
     @classmethod
-    def of(cls, fleet: Fleet, machine: str) -> "Health":
+    def of(cls, fleet: Fleet, machine: str) -> "MachineHealth":
         """What is stored of a machine."""
         rows = rows_of(fleet.lake, HEALTH, machine)
         accepted = load_site(fleet.lake.root).health.accepted.get(machine)
         return cls() if rows is None else cls.of_periods(rows, accepted)
 
     @classmethod
-    def of_periods(cls, rows: "pd.DataFrame", accepted: date | None = None) -> "Health":
+    def of_periods(cls, rows: "pd.DataFrame", accepted: date | None = None) -> "MachineHealth":
         """What the periods of a machine say; changes up to the accepted day are as they should be."""
         return cls(tuple(_changes(rows, accepted)))
 
@@ -86,8 +86,8 @@ class Health:
             return ""
         # One sentence per group of kernels: that of the setting in which it changed most.
         greatest = {(change.place, change.kind): change.text for change in self.changes[::-1]}
-        said, more = list(greatest.values())[:-4:-1], len(greatest) - 3
-        text = "; ".join(said) + (f"; and {more} more" if more > 0 else "")
+        shown, more = list(greatest.values())[:-4:-1], len(greatest) - 3
+        text = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
         ratio = self.portfolio_ratio
         if ratio is None or abs(ratio - 1) < 0.005:
             return text
@@ -152,7 +152,7 @@ def periods_of(levels: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(found)
 
 
-def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[Change]:
+def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[SpeedChange]:
     """Groups whose last period differs from the one that is as it should be: the first, or that of the accepted day."""
     found = []
     for (setting, place, kind), group in rows.sort_values("began_at").groupby(["setting", "place", "kind"]):
@@ -169,7 +169,7 @@ def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[Change]:
         while first - 1 > usual and logs[first - 1] * change > 0 and abs(logs[first - 1]) >= abs(change) / 2:
             first -= 1
         found.append(
-            Change(
+            SpeedChange(
                 setting=str(setting),
                 place=str(place),
                 kind=str(kind),

@@ -16,7 +16,7 @@ from perf_assets.storage.record import MachineRecord
 from perf_assets.storage.results import rows_of
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.landing.ingest import pending
-from perf_assets.workflows.machines.health import Health
+from perf_assets.workflows.machines.health import MachineHealth
 from perf_assets.workflows.machines.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _state(
         "challenger_version": challenger,
         "challenger_reason": _reason(verdicts, challenger),
         "has_drifted": has_drifted,
-        "changed": Health.of(fleet, machine).text,
+        "changed": MachineHealth.of(fleet, machine).text,
         "page": page if (fleet.lake.reports / page).is_file() else None,
         "is_source": machine in taught,
     }
