@@ -1,5 +1,6 @@
 """What a site wants to be told, and what it keeps: `site.yaml` in the lake."""
 
+import re
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,8 @@ from perf_assets.core.yaml_text import parse_yaml
 FILE_NAME = "site.yaml"
 EXAMPLE = """\
 # What this site wants to be told, and how long it keeps models. 'perf-assets alerts --test' tries the addresses.
+
+# owners: [team:performance, ada@example.org]        # of the assets, on the Dagster page
 
 # alerts:
 #   webhook: https://chat.example.org/hooks/perf     # gets {"text": ..., "alerts": [...]}
@@ -52,6 +55,13 @@ def _check_mail(text: str) -> str:
     name, _, host = text.partition("@")
     if not (name and host and text.isprintable()) or any(letter in text for letter in " ,;<>"):
         raise ValueError(f"{text[:60]!a} is no mail address: give NAME@HOST")
+    return text
+
+
+def _check_owner(text: str) -> str:
+    name, _, host = text.partition("@")
+    if not re.fullmatch(r"team:\w+", text) and not (name and host and " " not in text and text.isprintable()):
+        raise ValueError(f"{text[:60]!a} is no owner: give team:NAME or NAME@HOST")
     return text
 
 
@@ -112,9 +122,14 @@ class HealthSettings(_Section):
     """Day per machine up to which changes of its speed are as they should be."""
 
 
+_Owner = Annotated[str, AfterValidator(_check_owner)]
+
+
 class Site(_Section):
     """Content of `site.yaml`."""
 
+    owners: tuple[_Owner, ...] = Field(default=("team:performance",), min_length=1)
+    """Owners of the assets in Dagster."""
     addresses: AddressSettings = AddressSettings()
     alerts: AlertSettings = AlertSettings()
     health: HealthSettings = HealthSettings()

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.site import Site, load_site
 from perf_assets.defs import jobs
 from perf_assets.defs import logging as progress
 from perf_assets.defs.code_versions import with_code_version
@@ -30,15 +31,21 @@ _ASSETS = (raw, features, health, models, evaluation, targets, pair_matrix, tran
 _CHECKS = (checks, model_checks, transfer_checks, vector_checks)
 
 
-def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
-    """Definitions over the given lake, or the default one."""
+def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False) -> dg.Definitions:
+    """Definitions over the given lake, or the default one.
+
+    Those that are part of another project leave executor and loggers to it.
+    """
+    resource = lake or LakeResource()
+    owners = _owners(resource)
+    assets = [
+        with_code_version(asset, module.__name__).map_asset_specs(lambda spec: spec.replace_attributes(owners=owners))
+        for module in _ASSETS
+        for asset in dg.load_assets_from_modules([module])
+        if isinstance(asset, dg.AssetsDefinition)
+    ]
     return dg.Definitions(
-        assets=[
-            with_code_version(asset, module.__name__)
-            for module in _ASSETS
-            for asset in dg.load_assets_from_modules([module])
-            if isinstance(asset, dg.AssetsDefinition)
-        ],
+        assets=assets,
         asset_checks=dg.load_asset_checks_from_modules(_CHECKS),
         jobs=jobs.ALL,
         sensors=[
@@ -47,7 +54,7 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             alerts.alert_sensor,
             dg.AutomationConditionSensorDefinition(
                 "automation_sensor",
-                target=dg.AssetSelection.all(),
+                target=dg.AssetSelection.assets(*(key for asset in assets for key in asset.keys)),
                 default_status=dg.DefaultSensorStatus.RUNNING,
                 minimum_interval_seconds=30,
                 description="Makes again what follows from something that changed outside of a landing's own run",
@@ -59,10 +66,18 @@ def build_definitions(lake: LakeResource | None = None) -> dg.Definitions:
             jobs.weekly_training,
             transfer_automation.weekly_datasets,
         ],
-        executor=profile_executor(),
-        loggers={"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
-        resources={"lake": lake or LakeResource()},
+        executor=None if is_part else profile_executor(),
+        loggers=None if is_part else {"console": dg.colored_console_logger, progress.NAME: progress.progress_logger},
+        resources={"lake": resource},
     )
+
+
+def _owners(lake: LakeResource) -> list[str]:
+    """Owners that site.yaml names; those of a site that names none where the file is wrong, which others say."""
+    try:
+        return list(load_site(lake.lake().root).owners)
+    except BadInputError:
+        return list(Site().owners)
 
 
 def profile_executor() -> dg.ExecutorDefinition:

@@ -49,7 +49,6 @@ def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> 
         description=table.description,
         group_name=group_of(table.name),
         kinds=kinds,
-        owners=["team:performance"],
         metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
     )
 
@@ -62,7 +61,6 @@ def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) ->
         description=description,
         group_name=group_of(name),
         kinds=kinds,
-        owners=["team:performance"],
     )
 
 

@@ -34,7 +34,6 @@ _SPECS = [
         f'A table for each machine, as in `SELECT * FROM {COUNTERS_WIDE}."epyc-vm"`.',
         group_name=group_of(COUNTERS_WIDE),
         kinds={"duckdb"},
-        owners=["team:performance"],
     ),
     asset_spec(UNMATCHED, {"duckdb"}, deps=[FEATURES.name]),
 ]
