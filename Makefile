@@ -44,8 +44,9 @@ up: setup ## open the Dagster and MLflow pages
 test: setup-tests ## linters, type checker, all tests
 	+$(MAKE) --no-print-directory -j 2 lint suite
 
+# A worker more than cores: tests of running services wait for sensors and queues half of their time.
 suite: setup-tests
-	$(PYTEST) --durations=20 -m "not long"
+	$(PYTEST) -n $(or $(WORKERS),3) --durations=20 -m "not long"
 
 # At every save: no services, no databases, nothing that trains for long.
 test-quick: setup-tests ## what to run at every save

@@ -5,6 +5,7 @@ on each line (script or none, arguments, environment, folder, time limit) and an
 no code where the time was over.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -97,6 +98,8 @@ def serve() -> None:
     os.dup2(2, 1)
     for name in LOADED:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()
