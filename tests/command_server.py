@@ -19,10 +19,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from sqlalchemy import orm
+
 LOADED = (
     *("perf_assets.cli.main", "perf_assets.definitions"),
     *("perf_assets.defs.operate.launch", "perf_assets.registry.store"),
-    *("mlflow.pyfunc", "sklearn.ensemble", "torch", "xgboost"),  # what models are made of
+    *("mlflow.pyfunc", "sklearn.ensemble", "torch", "torch._dynamo", "xgboost"),  # what models are made of
+    *("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store"),
+    *("perf_assets.registry.target", "perf_assets.serving.predictor", "perf_assets.reports.machine.page"),
+    *("jinja2", "tabulate"),  # what answers are shown with
 )
 
 
@@ -98,6 +103,7 @@ def serve() -> None:
     os.dup2(2, 1)
     for name in LOADED:
         importlib.import_module(name)
+    orm.configure_mappers()
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
