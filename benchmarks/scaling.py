@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scaling_forms import FORMS
-from scaling_model import Parameters, ScalingModel
 from transfer_data import data_folder
 
 from perf_assets.core.shots import Shots
 from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.models.scaling.forms import FORMS
+from perf_assets.models.scaling.model import Parameters, ScalingModel
 from perf_assets.models.transfer.model import fit_product
 from perf_assets.models.transfer.task import TransferTask
 
@@ -54,7 +54,7 @@ def scored(table: TransferTable, width: str, known: np.ndarray, asked: np.ndarra
     place, seconds = table.counter_names.index(width), np.exp(table.target)
     values = table.counters
     parameters = Parameters.fit(values[known], table.is_level)
-    model = ScalingModel.fit(values[known], seconds[known], table.is_level)
+    model = ScalingModel.fit(values[known], seconds[known], place, table.is_level)
     times, own = model.predict(values[asked]), model.predict(values[known])
     found: dict[str, Any] = {OURS: _mape(times.seconds, seconds[asked])}
     for name, fit in FORMS.items():

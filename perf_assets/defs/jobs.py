@@ -120,7 +120,9 @@ make_modelx_table_job = _job(
     "evaluate_modelx", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
 )
 simulate_schedules_job = _job(
-    "simulate_schedules", [schedule.out_schedule__turnaround], "Schedule a job trace with and without predictions"
+    "simulate_schedules",
+    [schedule.eval_scaling__widths, schedule.out_schedule__turnaround],
+    "Score times at widths that nobody ran, and schedule a job trace with and without predictions",
 )
 draw_machines_job = _job("report_amms", [models.out_amm__machines], "Write the page of the AMMs of all machines")
 write_machine_page_job = _job("report_machine", [targets.out_report__machine], "Write the page of a machine")

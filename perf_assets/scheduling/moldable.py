@@ -4,7 +4,8 @@ The stock scheduler runs a job as it was asked for. A predictor replaces it by t
 fewest nodes whose predicted time is at most (1 + tolerance) times what it predicts for the run asked for; of several
 on as few nodes, by the one with the smallest prediction. What then happens is what was measured. Submissions come from
 a log, limits are what its users asked for of jobs about as long, doubled until they suffice. All policies plan with
-the limit.
+the limit. The first third of the log is the past: how much slower is tolerable is chosen on it, from predictions and
+their intervals alone, and what is reported comes from the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +27,11 @@ from perf_assets.scheduling.traces.trace import Trace
 STOCK, NARROWEST = "stock", "fewest nodes, no prediction"
 FIXED = 0.1
 """ModelX's tolerance, which every prediction is shown with, too."""
-TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-_PREDICTED = "_predicted_seconds"
+TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
+_PREDICTED, _UPPER = "_predicted_seconds", "_upper_seconds"
+_NINETY_PERCENT = 1.645
+"""Standard deviations of a normal distribution that 90% of its values are within."""
+_PAST = 1 / 3
 _MOST_FACTOR = 8
 _CLOSE = 0.01
 """Share by which the factor on the width of jobs is told exactly."""
@@ -53,6 +57,9 @@ class MoldableTable:
     """Choices that the table brings, by name (`NAME_nodes` and `NAME_seconds`)."""
     predicted: Mapping[str, Floats]
     """Predicted seconds of each row, by name (`NAME_predicted_seconds`)."""
+    deviation: Mapping[str, Floats]
+    """Standard deviation of the logarithm of what is predicted (`NAME_upper_seconds`, the upper end of the 90%
+    interval); 0 where the table does not say."""
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -68,7 +75,8 @@ class MoldableTable:
         brought = [name for name in names if f"{name}_seconds" in frame]
         predictors = [str(name).removesuffix(_PREDICTED) for name in frame if str(name).endswith(_PREDICTED)]
         wanted = ["nodes", "runtime_seconds", *(f"{n}{what}" for n in brought for what in ("_nodes", "_seconds"))]
-        wanted += [name + _PREDICTED for name in predictors]
+        bounded = [name for name in predictors if name + _UPPER in frame]
+        wanted += [name + _PREDICTED for name in predictors] + [name + _UPPER for name in bounded]
         values = frame[wanted].apply(pd.to_numeric, errors="coerce").astype(float)
         is_good = (np.isfinite(values) & (values > 0)).all(axis=1) & frame["app"].notna()
         fits = (values[["nodes", *(f"{name}_nodes" for name in brought)]] <= nodes).all(axis=1)
@@ -87,6 +95,7 @@ class MoldableTable:
             _widths(values, "nodes", "runtime_seconds"),
             {name: _widths(values, f"{name}_nodes", f"{name}_seconds") for name in brought},
             {name: values[name + _PREDICTED].to_numpy() for name in predictors},
+            {name: _deviation(values, name) if name in bounded else np.zeros(len(values)) for name in predictors},
             tuple(f"{count} {what}" for count, what in notes if count),
         )
 
@@ -114,6 +123,11 @@ class MoldableTable:
 
 def _widths(values: pd.DataFrame, nodes: str, seconds: str) -> Widths:
     return Widths(values[nodes].to_numpy(np.int64), values[seconds].to_numpy())
+
+
+def _deviation(values: pd.DataFrame, name: str) -> Floats:
+    ratio = (values[name + _UPPER] / values[name + _PREDICTED]).to_numpy(float)
+    return np.asarray(np.log(np.maximum(ratio, 1.0)) / _NINETY_PERCENT)
 
 
 def _fewest_nodes(nodes: Integers, predicted: Floats, tolerance: float) -> Integers:
@@ -148,25 +162,40 @@ class MoldableExperiment:
         """Jobs of the log whose users asked for a time."""
         return self.log.where(np.isfinite(self.log.request))
 
-    def draw(self, load: float, seed: int) -> "DrawnJobs":
-        """Jobs at a load, which is that of the stock scheduler: rows of the table, and shaken submissions."""
-        random = np.random.default_rng(seed)
-        rows = random.integers(0, len(self.table), len(self.log))
-        span = float(self.log.submit[-1] - self.log.submit[0])
+    @cached_property
+    def past(self) -> Trace:
+        """Jobs on which is chosen what is tolerable."""
+        return self.log.where(np.arange(len(self.log)) < _PAST * len(self.log))
+
+    @cached_property
+    def later(self) -> Trace:
+        """Jobs that are reported on."""
+        return self.log.where(np.arange(len(self.log)) >= _PAST * len(self.log))
+
+    def draw(self, load: float, seed: int, of: Trace | None = None) -> "DrawnJobs":
+        """Jobs at a load of the stock scheduler: rows of the table, and shaken submissions (later ones, or `of`)."""
+        random, log = np.random.default_rng(seed), of or self.later
+        rows = random.integers(0, len(self.table), len(log))
+        came = log.submit - (log.submit[0] if len(log) else 0)
+        span = float(came[-1]) if len(log) else 0.0
         if not span > 0:
-            raise BadInputError(f"all jobs of {self.log.name} come at once: they have no load that could be changed")
-        submit = self.log.submit * (self._mean_work * len(rows) / (self.nodes * load * span))
+            raise BadInputError(f"{self.log.name} has too few jobs, or all come at once: they have no load to change")
+        submit = came * (self._mean_work * len(rows) / (self.nodes * load * span))
         gap = float(np.diff(submit).mean())
         submit = np.sort(submit + random.uniform(-gap, gap, len(submit)))
         limit = limits_for(self._limited, self.table.asked.seconds[rows], random)
         return DrawnJobs(self, rows, submit - submit[0], np.maximum(limit, LEAST_SECONDS))
 
-    def tolerance(self, predicted: Floats, load: float, seed: int) -> float:
-        """The tolerance with the smallest mean turnaround if all predictions were true: no measured time is used."""
-        jobs = self.draw(load, seed)
+    def tolerance(self, name: str, load: float, seed: int) -> float:
+        """The tolerance with the smallest mean turnaround in the log's past, times drawn from what is predicted.
+
+        No measured time is used. A prediction that is too short looks good: with its doubt, choices by it do not.
+        """
+        jobs, predicted = self.draw(load, seed, self.past), self.table.predicted[name]
+        doubt = np.random.default_rng(seed).normal(size=len(predicted)) * self.table.deviation[name]
         means = {}
         for tolerance in TOLERANCES:
-            widths = self.table.run_as(self.table.chosen(predicted, tolerance), predicted)
+            widths = self.table.run_as(self.table.chosen(predicted, tolerance), predicted * np.exp(doubt))
             means[tolerance] = jobs.metrics(widths).turnaround.mean
         return min(means, key=lambda tolerance: means[tolerance])
 
@@ -238,7 +267,7 @@ def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str
     found |= {name: (widths, None) for name, widths in table.choices.items()}
     for name, predicted in table.predicted.items():
         found[f"{name}, {FIXED:.0%}"] = table.run_as(table.chosen(predicted, FIXED)), FIXED
-        tolerance = experiment.tolerance(predicted, load, seed)
+        tolerance = experiment.tolerance(name, load, seed)
         found[f"{name}, chosen tolerance"] = table.run_as(table.chosen(predicted, tolerance)), tolerance
     return found
 
@@ -249,7 +278,6 @@ def sweep(
     """Rows by load, repetition and policy: metrics, nodes per job, and what stock would need to match."""
     rows: list[dict[str, object]] = []
     for load in loads:
-        # Tolerances are chosen on a draw of their own.
         chosen = policies(experiment, load, seed + repetitions)
         for repetition in range(repetitions):
             jobs = experiment.draw(load, seed + repetition)

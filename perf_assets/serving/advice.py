@@ -2,7 +2,8 @@
 
 A limit is the quantile of the predicted time that jobs exceed as often as promised. Intervals of predictions hold 90%,
 so 5% of the jobs exceed their upper end; other rates take logarithms of errors as normal. Where the very job was
-measured on a machine, its time scatters as repeated runs do there.
+measured on a machine, its time scatters as repeated runs do there. Times on numbers of nodes that nobody ran come from
+the model of scaling of the application's runs on that machine, where they have enough widths.
 """
 
 import math
@@ -27,6 +28,8 @@ _ROUND_SECONDS = 60
 _LEAST_REPEATS = 5
 """Repeated runs from which on the scatter of a machine is known."""
 _SHOWN = 5
+SCALED = "scaling"
+"""Stands where the name of a model does: the model of scaling is made of the machine's runs when it is asked."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class AdvisedJob:
     is_advised: bool
     """The advised width on the machine where that is predicted to be fastest."""
     model: str
-    """Registered model that answered, or `measured`."""
+    """Registered model that answered, or `measured`, or `scaling`: nobody ran that width."""
     model_version: int
     warnings: tuple[str, ...]
 
@@ -81,9 +84,6 @@ def advise(
         raise BadInputError(f"tolerance {tolerance:g}: give 0 or more")
     widths = _widths(predictor.lake, app, args)
     runs = [run for machine in widths for run in stored_runs(predictor.lake, machine, app, args)]
-    known = {width for by_run in widths.values() for width in by_run.values() if width is not None}
-    if nodes is not None and nodes not in known:
-        raise BadInputError(f"{app} ran on {listed([str(width) for width in sorted(known)])} nodes, not on {nodes}")
     targets = list(dict.fromkeys(machines)) or sorted({*predictor.targets(), *widths})
     jobs: list[AdvisedJob] = []
     left_out = []
@@ -93,10 +93,17 @@ def advise(
         except UnknownError as error:
             left_out.append(str(error))
             continue
+        candidates += _scaled(predictor.lake, machine, candidates, nodes)
         spread = _scatter(predictor.lake, machine)
         jobs += _advised_here(candidates, nodes, kill_rate, tolerance, spread)
     if not jobs:
         raise UnknownError(left_out[0] if left_out else f"no machine has a model that answers for {app}")
+    known = {width for by_run in widths.values() for width in by_run.values() if width is not None}
+    if nodes is not None and nodes not in known | {job.nodes for job in jobs}:
+        raise BadInputError(
+            f"{app} ran on {listed([str(width) for width in sorted(known)])} nodes, not on {nodes}: the time there is "
+            "known on a machine that ran it 4 times or more, on 3 widths or more"
+        )
     best = min((job for job in jobs if job.is_advised_width), key=lambda job: job.predicted_seconds)
     chosen = [replace(job, is_advised=job is best) for job in jobs]
     return sorted(chosen, key=lambda job: (not job.is_advised, not job.is_advised_width, job.predicted_seconds))
@@ -153,6 +160,50 @@ def _candidates(
                 key = run.ranks, run.threads
                 found[key] = _Candidate(widths[source][key], answer)
     return list(found.values())
+
+
+def _scaled(lake: Lake, machine: str, candidates: Sequence[_Candidate], nodes: int | None) -> list[_Candidate]:
+    """Answers for widths that nobody ran: the one asked for, and powers of two between those that were run here."""
+    from perf_assets.workflows.models.scaling import NODES, scaling_runs
+
+    here = {one.nodes: one for one in candidates if one.nodes is not None and one.answer.model == MEASURED}
+    if not here:
+        return []
+    app, args = candidates[0].answer.app, candidates[0].answer.args
+    between = {2**power for power in range(max(here).bit_length()) if min(here) < 2**power < max(here)}
+    asked = sorted((between | ({nodes} if nodes is not None else set())) - {one.nodes for one in candidates})
+    runs = scaling_runs(open_warehouse(lake), machine, app).get(app) if asked else None
+    if runs is None or runs.width != NODES:
+        return []
+    model = runs.fit()
+    near = [here[min(here, key=lambda width: abs(math.log(width / wanted)))] for wanted in asked]
+    ranks = [
+        max(1, round(one.answer.ranks * wanted / (one.nodes or 1))) for one, wanted in zip(near, asked, strict=True)
+    ]
+    times = runs.predict(model, args, asked, ranks, [one.answer.threads for one in near])
+    why = (
+        f"nobody ran {app} on {{}} nodes of {machine}: model of scaling of {len(runs.seconds)} runs "
+        f"on {', '.join(f'{width:g}' for width in runs.widths)} nodes, error {model.left_out_error:.0%} at others"
+    )
+    return [
+        _Candidate(
+            wanted,
+            replace(
+                one.answer,
+                source_machine=machine,
+                ranks=ranks[place],
+                source_seconds=one.answer.predicted_seconds,
+                relative_time=float(times.seconds[place]) / one.answer.predicted_seconds,
+                predicted_seconds=float(times.seconds[place]),
+                lower_seconds=float(times.lower[place]),
+                upper_seconds=float(times.upper[place]),
+                model=SCALED,
+                observed_count=0,
+                warnings=(why.format(wanted),),
+            ),
+        )
+        for place, (one, wanted) in enumerate(zip(near, asked, strict=True))
+    ]
 
 
 def _scatter(lake: Lake, machine: str) -> float | None:

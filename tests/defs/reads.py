@@ -94,7 +94,7 @@ COVERED = {
         "eval_vector__growth",
     },
     "experiments": {"eval_xamm__scores", "eval_xamm__embeddings", "eval_xamm__report"},
-    "schedules": {"out_schedule__turnaround"},
+    "schedules": {"eval_scaling__widths", "out_schedule__turnaround"},
 }
 """Assets whose steps the tests of each part run with their reads noted; every asset is in one of them."""
 
@@ -113,6 +113,7 @@ WRITES_AT_ITS_END = {
     "eval_dataset__scores": "a learning curve",
     "eval_modelx__table": "hours of transfers",
     "out_schedule__turnaround": "a simulation",
+    "eval_scaling__widths": "a model of scaling per width, application and machine",
 }
 """Steps that compute for minutes or hours and then write the warehouse for a moment, behind its lock file: in the pool,
 each of them would hold up the ingestion of every machine all the while."""

@@ -100,6 +100,24 @@ def test_fewer_nodes_are_advised_where_that_is_tolerable(fleet: Fleet, measured:
     assert advise(predictor, APP, nodes=1, **here)[0].nodes == 1
 
 
+def test_widths_that_nobody_ran_are_answered_by_the_model_of_scaling(
+    fleet: Fleet, measured: Lake, predictor: Predictor, tmp_path: Path
+) -> None:
+    here = {"machines": [fleet.reference]}
+    with pytest.raises(BadInputError, match="on 1, 2, 4 nodes, not on 8"):
+        advise(predictor, APP, nodes=8, **here)  # three runs are too few
+    seconds = {1: 1000.0, 2: 520.0, 4: 280.0, 16: 95.0}
+    land(measured, fleet.reference, rows_of(fleet, seconds), tmp_path, "wider.csv")
+    jobs = {job.nodes: job for job in advise(predictor, APP, nodes=64, **here)}
+    assert {nodes for nodes, job in jobs.items() if job.model == "scaling"} == {8, 64}
+    assert jobs[8].predicted_seconds == pytest.approx(163, rel=0.15)
+    assert jobs[64].predicted_seconds < jobs[16].predicted_seconds
+    assert jobs[8].ranks == 8
+    assert "nobody ran TESTDFFT on 8 nodes" in jobs[8].warnings[0]
+    within, outside = (jobs[nodes].limit_seconds / jobs[nodes].predicted_seconds for nodes in (8, 64))  # type: ignore[operator]
+    assert outside > within
+
+
 def test_measured_times_have_a_limit_where_runs_were_repeated(
     fleet: Fleet, measured: Lake, predictor: Predictor, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from perf_assets.core.tables.datasets import DATASET_TABLES
 from perf_assets.core.tables.health import HEALTH
-from perf_assets.core.tables.schedule import TURNAROUND
+from perf_assets.core.tables.schedule import SCALING, TURNAROUND
 from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
@@ -154,6 +154,7 @@ RESULT_TABLES = (
     VECTOR_SCORES,
     VECTOR_GROWTH,
     VECTOR_VERDICTS,
+    SCALING,
     TURNAROUND,
     HEALTH,
     *DATASET_TABLES,

@@ -1,6 +1,6 @@
-"""The vocabulary, fourth part: what schedules are worth."""
+"""The vocabulary, fourth part: how times follow the width of a run, and what schedules are worth."""
 
-from perf_assets.core.tables.schema import IS_SIMULATED, Column, Table, Type
+from perf_assets.core.tables.schema import IS_SIMULATED, MACHINE, Column, Table, Type
 
 TURNAROUND = Table(
     "out_schedule__turnaround",
@@ -39,6 +39,33 @@ TURNAROUND = Table(
             "promises_broken_count", Type.INTEGER, "Heads that started later than promised", unit="count", minimum=0
         ),
         Column("is_trace_simulated", Type.BOOLEAN, "Whether the trace is simulated, too"),
+        IS_SIMULATED,
+    ),
+)
+
+
+def _error(name: str, of: str) -> Column:
+    return Column(name, Type.REAL, f"Mean |predicted / true - 1| of {of}", unit="ratio", minimum=0.0)
+
+
+SCALING = Table(
+    "eval_scaling__widths",
+    "How well the time at a width that nobody ran is known, by machine and application: every width is left out in "
+    "turn and predicted from the others, by the model of scaling and by what it is compared with, on the same runs. "
+    "Applications that ran on fewer than four widths are not here: with one left out there is no model of scaling.",
+    key=("machine", "app"),
+    columns=(
+        MACHINE,
+        Column("app", Type.TEXT, "Application"),
+        Column("width", Type.TEXT, "What the width is: ranks where runs do not say nodes", allowed=("nodes", "ranks")),
+        Column("runs_count", Type.INTEGER, "Configurations with a time", unit="count", minimum=1),
+        Column("widths_count", Type.INTEGER, "Widths, each left out in turn", unit="count", minimum=4),
+        _error("mape_ratio", "the model of scaling"),
+        _error("nearest_width_mape_ratio", "the same run on the nearest width that was run"),
+        _error("power_law_mape_ratio", "a power law of all parameters"),
+        _error("amdahl_mape_ratio", "Amdahl's law"),
+        _error("extra_p_mape_ratio", "Extra-P's normal form"),
+        Column("inside_ratio", Type.REAL, "Runs inside of the model's 90% interval", unit="ratio", minimum=0.0),
         IS_SIMULATED,
     ),
 )

@@ -1,4 +1,4 @@
-"""Asset of the scheduling experiment: what predictions are worth to a scheduler."""
+"""Assets of scheduling: how well times at other widths are known, and what predictions are worth to a scheduler."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from perf_assets.core.tables.runs import FEATURES
-from perf_assets.core.tables.schedule import TURNAROUND
+from perf_assets.core.tables.schedule import SCALING, TURNAROUND
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import FOLLOWS_ONCE_MADE
@@ -21,6 +21,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perf_assets.scheduling.experiment import Experiment
+
+
+@dg.multi_asset(
+    specs=[
+        asset_spec(SCALING, {"python", "parquet"}, [FEATURES.name]).replace_attributes(
+            automation_condition=FOLLOWS_ONCE_MADE
+        )
+    ],
+    name=SCALING.name,
+)
+@explained
+def eval_scaling__widths(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
+    """Leave out every width of every application on every machine, and predict it from the others."""
+    from perf_assets.workflows.models.scaling import score_widths
+
+    rows = score_widths(lake.fleet(), context.log.info)
+    best = rows[[name for name in rows if str(name).endswith("_mape_ratio")]].min(axis=1)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": len(rows),
+            "as good as the best baseline of each": int((rows["mape_ratio"] <= best).sum()),
+            "scores": dg.MetadataValue.md(markdown_rows(rows, ".3g")),
+        }
+    )
 
 
 class ScheduleConfig(dg.Config):

@@ -453,7 +453,7 @@ def simulate_table(
     experiment = MoldableExperiment(jobs, trace, nodes)
     rows = sweep(experiment, LOADS if load is None else [load], repetitions, seed)
     return {
-        "jobs": len(trace),
+        "jobs": len(experiment.later),
         "trace": trace.name,
         "nodes": nodes,
         "policies": means(rows),

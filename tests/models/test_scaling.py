@@ -1,28 +1,14 @@
 """A model of scaling knows laws that are laws, and says how little it knows outside what was run."""
 
-from importlib import import_module
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
+from perf_assets.models.scaling.forms import FORMS
+from perf_assets.models.scaling.model import Parameters, ScalingModel
 
 WIDTHS = np.array([1, 2, 4, 8, 16, 32])
-_FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def scaling(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(_FOLDER)
-    return import_module("scaling_model")
-
-
-@pytest.fixture
-def forms(scaling: Any) -> Any:
-    return import_module("scaling_forms").FORMS
 
 
 def runs(law: str, noise: float, repeats: int = 6) -> tuple[Floats, Floats]:
@@ -34,26 +20,26 @@ def runs(law: str, noise: float, repeats: int = 6) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize(("form", "law"), [("power law", "power"), ("Amdahl", "Amdahl"), ("Extra-P", "Extra-P")])
-def test_a_form_knows_its_own_law(scaling: Any, forms: Any, form: str, law: str) -> None:
+def test_a_form_knows_its_own_law(form: str, law: str) -> None:
     values, seconds = runs(law, 0.0)
     inside = values[:, 0] < 32
-    parameters = scaling.Parameters.fit(values[inside], np.zeros(2, bool))
-    predicted = forms[form](parameters, values[inside], seconds[inside], 0)(values[~inside])
+    parameters = Parameters.fit(values[inside], np.zeros(2, bool))
+    predicted = FORMS[form](parameters, values[inside], seconds[inside], 0)(values[~inside])
     assert predicted == pytest.approx(seconds[~inside], rel=0.01)
 
 
-def test_the_nearest_width_is_that_of_the_same_problem(scaling: Any, forms: Any) -> None:
+def test_the_nearest_width_is_that_of_the_same_problem() -> None:
     values, seconds = runs("power", 0.0)
     inside = values[:, 0] != 8
-    parameters = scaling.Parameters.fit(values[inside], np.zeros(2, bool))
-    predict = forms["nearest width"](parameters, values[inside], seconds[inside], 0)
+    parameters = Parameters.fit(values[inside], np.zeros(2, bool))
+    predict = FORMS["nearest width"](parameters, values[inside], seconds[inside], 0)
     assert predict(np.array([[9.0, 200.0]])) == pytest.approx(30 * 16**-0.7 * 2)
 
 
-def test_intervals_hold_and_widen_outside(scaling: Any) -> None:
+def test_intervals_hold_and_widen_outside() -> None:
     values, seconds = runs("Amdahl", 0.05)
     inside = values[:, 0] <= 8
-    model = scaling.ScalingModel.fit(values[inside], seconds[inside])
+    model = ScalingModel.fit(values[inside], seconds[inside], 0)
     asked = np.column_stack([[4.0, 16.0, 64.0, 512.0], np.full(4, 100.0)])
     times = model.predict(asked)
     width = np.log(times.upper / times.lower)
@@ -64,12 +50,10 @@ def test_intervals_hold_and_widen_outside(scaling: Any) -> None:
     assert np.mean((again.lower <= seconds[inside]) & (seconds[inside] <= again.upper)) >= 0.85
 
 
-def test_levels_are_parameters_too(scaling: Any) -> None:
+def test_levels_are_parameters_too() -> None:
     values, seconds = runs("power", 0.02)
     level = np.arange(len(values)) % 2.0
-    model = scaling.ScalingModel.fit(
-        np.column_stack([values, level]), seconds * (1 + level), np.array([False, False, True])
-    )
+    model = ScalingModel.fit(np.column_stack([values, level]), seconds * (1 + level), 0, np.array([False, False, True]))
     two = model.predict(np.array([[4.0, 100.0, 0.0], [4.0, 100.0, 1.0]]))
     assert two.seconds[1] / two.seconds[0] == pytest.approx(2.0, rel=0.05)
 
@@ -81,8 +65,9 @@ def test_levels_are_parameters_too(scaling: Any) -> None:
         ([[1.0], [2.0], [4.0], [-8.0]], [1.0, 2.0, 3.0, 4.0], "must be positive"),
         ([[1.0], [2.0], [4.0], [np.nan]], [1.0, 2.0, 3.0, 4.0], "missing"),
         ([[1.0], [2.0], [4.0], [8.0]], [1.0, 2.0, 3.0, 0.0], "run times must be positive"),
+        ([[4.0], [4.0], [4.0], [4.0]], [1.0, 2.0, 3.0, 1.0], r"1 widths \(4\): a model of scaling needs at least 3"),
     ],
 )
-def test_what_cannot_be_is_said(scaling: Any, values: list[list[float]], seconds: list[float], message: str) -> None:
+def test_what_cannot_be_is_said(values: list[list[float]], seconds: list[float], message: str) -> None:
     with pytest.raises(BadInputError, match=message):
-        scaling.ScalingModel.fit(np.array(values), np.array(seconds))
+        ScalingModel.fit(np.array(values), np.array(seconds), 0)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
-from scaling_model import Parameters
 
 from perf_assets.features.samples import Floats
+from perf_assets.models.scaling.model import Parameters
 
 Predict = Callable[[Floats], Floats]
 Fit = Callable[[Parameters, Floats, Floats, int], Predict]
