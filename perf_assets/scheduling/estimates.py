@@ -56,8 +56,14 @@ def no_learner() -> Learner:
     return _learner(Planning(), np.inf, np.zeros(0), np.zeros(0), np.zeros((0, 0), np.int64))
 
 
-def history_learner(trace: Trace, planning: Planning) -> Learner:
-    """Learner from jobs of the same user: of the same size and request, then of the same request, then of any."""
+def history_learner(
+    trace: Trace, planning: Planning, ratio: Floats | None = None, asked_of: Floats | None = None
+) -> Learner:
+    """Learner from jobs of the same user: of the same size and request, then of the same request, then of any.
+
+    Where jobs have several options, `ratio` is the predicted time of each over that of the job as it was submitted, and
+    `asked_of` its limit.
+    """
     if not planning.learns:
         return no_learner()
     asked = asked_seconds(trace)
@@ -67,8 +73,10 @@ def history_learner(trace: Trace, planning: Planning) -> Learner:
         _group(trace.user),
         np.zeros(len(trace), np.int64),
     ]
-    cap = np.where(np.isfinite(asked), asked, WITHOUT_REQUEST_SECONDS)
-    return _learner(planning, np.inf, np.ones(len(trace)), cap, _without_overlap(levels))
+    most = asked if asked_of is None else asked_of
+    cap = np.where(np.isfinite(most), most, WITHOUT_REQUEST_SECONDS)
+    base = np.ones(len(trace)) if ratio is None else ratio
+    return _learner(planning, np.inf, base, cap, _without_overlap(levels))
 
 
 def model_learner(kinds: Integers, base: Floats, cap: Floats, planning: Planning) -> Learner:

@@ -3,12 +3,19 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
-from perf_assets.workflows.scheduling.shadow import ASSUMED, PLANS
+from perf_assets.features.counters.derivations import deriving
+from perf_assets.readers.bundle import read_bundle
+from perf_assets.scheduling.traces.read import read_trace
+from perf_assets.storage.lake import Lake
+from perf_assets.storage.warehouse import Warehouse
+from perf_assets.workflows.landing.ingest import ingest_machine
+from perf_assets.workflows.scheduling.shadow import ASSUMED, MODELLED, OF_MODELS, PLANS
 from tests.scheduling.traces import drawn_trace, line, write
 
 pytestmark = pytest.mark.xdist_group("scheduling")  # one worker compiles the simulator
@@ -49,6 +56,62 @@ def test_people_see_a_table_and_what_is_assumed(log: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "user statistics" in done.stdout
     assert ASSUMED[0] in done.stderr
+
+
+@pytest.fixture
+def named_log(log: Path, tmp_path: Path) -> Path:
+    """The same jobs as Slurm tells them; every other one is of an application that the lake knows."""
+    trace = read_trace(log)
+    rows = ["JobID|JobName|User|Submit|Start|End|NNodes|Timelimit|State"]
+    for number, (came, ran, nodes, asked) in enumerate(
+        zip(trace.submit, trace.run, trace.nodes, trace.request, strict=True)
+    ):
+        submit, start, end = (
+            pd.Timestamp(1735516800 + came + more, unit="s").isoformat() for more in (0, 60, 60 + ran)
+        )
+        limit = f"{int(asked) // 3600}:{int(asked) % 3600 // 60:02}:{int(asked) % 60:02}"
+        app = "Wave" if number % 2 else "other"
+        rows.append(f"{number}|{app}|u{number % 5}|{submit}|{start}|{end}|{nodes}|{limit}|COMPLETED")
+    path = tmp_path / "sacct.txt"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_jobs_of_modelled_applications_may_run_on_fewer_nodes(log: Path, named_log: Path, tmp_path: Path) -> None:
+    lake = Lake.default()
+    runs = pd.DataFrame(
+        {"app": "wave", "args": "--size 64", "ranks": nodes, "threads": 1, "nodes": nodes,
+         "wall_seconds": 1000 * nodes**-0.2, "PAPI_TOT_INS": 1e9}
+        for nodes in (1, 2, 4, 8)
+    )  # fmt: skip
+    runs.to_csv(tmp_path / "runs.csv", index=False)
+    wanted = ["land", str(tmp_path / "runs.csv"), "--machine", "box", "--kind", "samples", "--target", "wall_seconds"]
+    assert CliRunner().invoke(cli, wanted).exit_code == 0
+    ingest_machine(lake, "box", read_bundle)
+    warehouse = Warehouse(lake, deriving([]))
+    warehouse.load_machine("box")
+    warehouse.derive_machine("box")
+    arguments = [named_log, "--nodes", "8", "--machine", "box", "--replays", "2"]
+    done = run(*arguments, "--page", tmp_path / "page.html", "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["modelled_jobs"] > 50
+    assert document["assumed"] == [*ASSUMED, *OF_MODELS]
+    savings = {one["plan"]: one for one in document["savings"]}
+    ours, plain = savings[MODELLED], savings["user statistics"]
+    # On fewer nodes jobs of this application need a fraction of the node-hours.
+    assert ours["saved_node_hours"]["low"] > 0
+    assert ours["saved_wait_hours"]["mean"] > plain["saved_wait_hours"]["mean"]
+    assert "wave: models of box know its widths" in (tmp_path / "page.html").read_text()
+    for more, message in (
+        ([named_log, "--nodes", "8", "--machines", "box=4"], "goes with --machine"),
+        ([named_log, "--nodes", "8", "--machine", "bix"], "machine 'bix' is not known"),
+        ([named_log, "--nodes", "8", "--machine", "box", "--machines", "x"], "give names with nodes"),
+        ([log, "--machine", "box"], "has no names of applications"),
+    ):
+        refused = run(*more)
+        assert isinstance(refused.exception, BadInputError), refused.output
+        assert message in str(refused.exception)
 
 
 def test_logs_that_cannot_be_replayed_are_said(log: Path, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from perf_assets.core.errors import BadInputError
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 json_option: Callable[[Function], Function] = click.option(
@@ -85,3 +87,14 @@ reference_option: Callable[[Function], Function] = click.option(
     metavar="min|max|NAME",
     help="Machine that times are relative to: the fastest, the slowest, or one by name.",
 )
+
+
+def machine_sizes(text: str) -> dict[str, int]:
+    """Nodes by machine, of `--machines M=N,...`."""
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, size = part.strip().partition("=")
+        if not name or not size.isdigit() or int(size) < 1 or name in sizes:
+            raise BadInputError(f"--machines {text!r}: give names with nodes, each once, such as h100=64,dane=32")
+        sizes[name] = int(size)
+    return sizes

@@ -16,7 +16,7 @@ from perf_assets.features.samples import Floats, Indices, Mask
 from perf_assets.models.common.conformal import conformal_quantile
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.threads import keep_blas_to_one_thread
-from perf_assets.models.scaling.process import NOISE, Inputs, covariance, learned, predicted
+from perf_assets.models.scaling.process import NOISE, ScalingInputs, covariance, learned, predicted
 
 LEAST_RUNS, LEAST_WIDTHS = 4, 3
 _MOST_LEARNED, _MOST_LEFT_OUT, _MOST_RUNS = 150, 100, 600
@@ -89,10 +89,10 @@ class _Law:
         values = shape(widths / widths.min())
         return cls(shape, float(widths.min()), float(values.mean()), float(values.std()) or 1.0)
 
-    def inputs(self, parameters: Parameters, values: Floats, width: int) -> Inputs:
+    def inputs(self, parameters: Parameters, values: Floats, width: int) -> ScalingInputs:
         every = parameters.standardised(values)
         shape = (self.shape(values[:, width] / self.narrowest) - self.centre) / self.spread
-        return Inputs(np.delete(every, width, axis=1), shape, every[:, width])
+        return ScalingInputs(np.delete(every, width, axis=1), shape, every[:, width])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class ScalingModel:
     stretch: float
     """Standard deviations that 90% of single runs are within, predicted from all others."""
     far_stretch: float
-    """The same of runs whose width was left out as a whole."""
+    """Standard deviations that 90% of runs of other widths are within: each width predicted from the others."""
     left_out_error: float
     """Mean absolute relative error of runs whose width was left out as a whole."""
     widths: Floats

@@ -31,7 +31,7 @@ _REACHES, _LENGTHS = (-0.7, 0.7), (-1.5, 3.5)
 _JITTER = 1e-8
 
 
-class Inputs(NamedTuple):
+class ScalingInputs(NamedTuple):
     """Runs as the process sees them."""
 
     others: Floats
@@ -41,9 +41,9 @@ class Inputs(NamedTuple):
     width: Floats
     """Logarithm of the width, standardised."""
 
-    def of(self, rows: Indices | Mask) -> "Inputs":
+    def of(self, rows: Indices | Mask) -> "ScalingInputs":
         """Some of the runs."""
-        return Inputs(*(values[rows] for values in self))
+        return ScalingInputs(*(values[rows] for values in self))
 
 
 class _Parts(NamedTuple):
@@ -58,7 +58,9 @@ class _Parts(NamedTuple):
     width_distance: Floats
 
 
-def learned(inputs: Inputs, target: Floats, start: Floats | None = None, steps: int = 60) -> tuple[Floats, float]:
+def learned(
+    inputs: ScalingInputs, target: Floats, start: Floats | None = None, steps: int = 60
+) -> tuple[Floats, float]:
     """Settings that explain centred logarithms of times best, with their prior, and the logarithm of that evidence."""
     from scipy.optimize import minimize
 
@@ -71,7 +73,7 @@ def learned(inputs: Inputs, target: Floats, start: Floats | None = None, steps: 
     return np.asarray(found.x), -float(found.fun)
 
 
-def predicted(settings: Floats, inputs: Inputs, target: Floats, asked: Inputs) -> tuple[Floats, Floats]:
+def predicted(settings: Floats, inputs: ScalingInputs, target: Floats, asked: ScalingInputs) -> tuple[Floats, Floats]:
     """Mean and variance (with noise) of what is asked, from centred logarithms of times."""
     variance = np.exp(settings)
     total = covariance(settings, inputs, inputs) + (variance[NOISE] + _JITTER) * np.eye(len(target))
@@ -86,7 +88,7 @@ def predicted(settings: Floats, inputs: Inputs, target: Floats, asked: Inputs) -
     return np.asarray(mean), np.maximum(own - (cross**2).sum(axis=0), _JITTER) + variance[NOISE]
 
 
-def covariance(settings: Floats, left: Inputs, right: Inputs) -> Floats:
+def covariance(settings: Floats, left: ScalingInputs, right: ScalingInputs) -> Floats:
     """Covariance of runs, without noise."""
     return _covariance(settings, _parts(settings, left, right))
 
@@ -100,7 +102,7 @@ def _covariance(settings: Floats, parts: _Parts) -> Floats:
     )  # fmt: skip
 
 
-def _parts(settings: Floats, left: Inputs, right: Inputs) -> _Parts:
+def _parts(settings: Floats, left: ScalingInputs, right: ScalingInputs) -> _Parts:
     lengths, reach = np.exp(settings[REACH + 1 :]), np.exp(settings[REACH])
     distances = (left.others[:, None, :] - right.others[None]) ** 2 / lengths**2
     width_distance = (left.width[:, None] - right.width[None]) ** 2 / reach**2
@@ -114,16 +116,16 @@ def _parts(settings: Floats, left: Inputs, right: Inputs) -> _Parts:
     )
 
 
-def _expected(inputs: Inputs, target: Floats) -> Floats:
+def _expected(inputs: ScalingInputs, target: Floats) -> Floats:
     variances = max(float(target.var()), _LEAST_VARIANCE) * _SHARES
     return np.asarray(np.log(np.r_[variances, _EXPECTED_REACH, np.full(inputs.others.shape[1], _EXPECTED_LENGTH)]))
 
 
-def _bounds(inputs: Inputs) -> list[tuple[float, float]]:
+def _bounds(inputs: ScalingInputs) -> list[tuple[float, float]]:
     return [(_LOWEST, _HIGHEST)] * NOISE + [(_LEAST_NOISE, _HIGHEST), _REACHES] + [_LENGTHS] * inputs.others.shape[1]
 
 
-def _loss(settings: Floats, inputs: Inputs, target: Floats, expected: Floats) -> tuple[float, Floats]:
+def _loss(settings: Floats, inputs: ScalingInputs, target: Floats, expected: Floats) -> tuple[float, Floats]:
     """Negative logarithm of evidence and prior, and its gradient."""
     variance, parts = np.exp(settings), _parts(settings, inputs, inputs)
     total = _covariance(settings, parts) + (variance[NOISE] + _JITTER) * np.eye(len(target))

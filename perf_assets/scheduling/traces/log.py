@@ -83,6 +83,7 @@ def trace_of(rows: LogRows) -> Trace:
         request=np.where(rows.limit > 0, rows.limit, np.nan)[order],
         user=_codes(rows.user)[order],
         application=(np.full(len(run), -1) if rows.application is None else _codes(rows.application))[order],
+        application_names=() if rows.application is None else _names(rows.application),
         skipped=dict(skipped),
         notes=_notes(rows, clock, run, keep),
         epoch=begins,
@@ -168,3 +169,8 @@ def _numbers(texts: "pd.Series[str]") -> "np.ndarray[tuple[int], np.dtype[np.int
 def _codes(words: "pd.Series[str]") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """A number per word, -1 where there is none."""
     return pd.factorize(words.where(words.str.len() > 0))[0].astype(np.int64)
+
+
+def _names(words: "pd.Series[str]") -> tuple[str, ...]:
+    """The words, by the numbers of `_codes`."""
+    return tuple(map(str, pd.factorize(words.where(words.str.len() > 0))[1]))

@@ -30,6 +30,8 @@ class Trace:
     user: Integers
     application: Integers
     """Both -1 where the log does not tell."""
+    application_names: tuple[str, ...] = ()
+    """Names by number, where the log has names."""
     most_nodes: int | None = None
     """Nodes of the machine, where the log says so."""
     skipped: Mapping[str, int] = field(default_factory=dict)

@@ -42,7 +42,7 @@ class ScalingRuns:
     seconds: "Floats"
     columns: "ArgumentColumns"
     means: "Floats"
-    """Of the arguments, for runs that do not have one."""
+    """Mean of each column, for runs that do not have it."""
 
     @classmethod
     def of(cls, rows: "pd.DataFrame") -> "ScalingRuns":
@@ -97,7 +97,7 @@ def _values(
 
 
 def scaling_runs(warehouse: Warehouse, machine: str, app: str | None = None) -> Mapping[str, ScalingRuns]:
-    """By application, what ran on a machine on enough widths for a model of scaling."""
+    """Runs of a machine by application, where these have enough widths for a model of scaling."""
     given: dict[str, object] = {"machine": machine, **({} if app is None else {"app": app})}
     rows = warehouse.frame(
         f"SELECT {', '.join(CONFIGURATION)}, nodes, wall_seconds FROM {FEATURES.name} "

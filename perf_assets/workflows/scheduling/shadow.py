@@ -8,6 +8,7 @@ from perf_assets.scheduling.choices import Estimates, Planning, Policy
 
 if TYPE_CHECKING:
     from perf_assets.scheduling.metrics import Metrics
+    from perf_assets.scheduling.other_ways import ModelledJobs
     from perf_assets.scheduling.traces.trace import Trace
 
 AS_IT_WAS = "as it was: users' limits"
@@ -18,6 +19,13 @@ PLANS = {
     "perfect predictions, shortest first": (Policy.EASY_SJBF, Planning(Estimates.ORACLE)),
 }
 """What is compared; the last one is beyond what any predictor can do, and says what there is to gain."""
+MODELLED = "models where there are, user statistics where not"
+OF_MODELS = (
+    "Where an application has a model, its jobs may run on half, a quarter, ... of their nodes (within what was run), "
+    "or on the other machines, whose nodes come on top; users are taken to submit such jobs.",
+    "How long such jobs take is the model's ratio to the time in the log, drawn from its interval in every replay, one "
+    "draw per application and way; limits grow as the upper end says. Ranges hold the doubt of the models.",
+)
 ASSUMED = (
     "The batch system is taken to be EASY backfilling that plans with users' limits: priorities, partitions, "
     "reservations and dependencies are not in the log and not replayed.",
@@ -47,7 +55,9 @@ class Saving:
     saved_wait_hours: Range
     """Hours of waiting of all jobs together; negative where they wait longer."""
     saved_node_hours: Range
-    """Node-hours of the machine until the last job has ended."""
+    """Node-hours that jobs used."""
+    saved_machine_hours: Range
+    """Node-hours of the log's machine until the last job has ended."""
     late_share: float
     """Share of jobs that start later than the scheduler had first promised."""
 
@@ -65,10 +75,19 @@ class Shadow:
     skipped: dict[str, int]
     notes: tuple[str, ...]
     is_simulated: bool
+    modelled_jobs: int = 0
+    """Jobs whose application has a model."""
+    models: tuple[str, ...] = ()
+    """What models say."""
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the figures stand on."""
+        return (*ASSUMED, *(OF_MODELS if self.models else ()))
 
     def to_dict(self) -> dict[str, Any]:
         """Report as a JSON object."""
-        return {**asdict(self), "assumed": list(ASSUMED)}
+        return {**asdict(self), "assumed": list(self.assumed)}
 
     def page(self) -> str:
         """Report as a page for people who decide."""
@@ -79,38 +98,61 @@ class Shadow:
         rows = pd.DataFrame(
             {
                 "scheduled": one.plan,
-                "wait per job, hours": one.wait_hours_per_job,
-                "bounded slowdown": one.bounded_slowdown,
-                "saved waiting, hours": one.saved_wait_hours.mean,
-                "from": one.saved_wait_hours.low,
-                "to": one.saved_wait_hours.high,
-                "saved node-hours": one.saved_node_hours.mean,
+                "wait per job, hours": f"{one.wait_hours_per_job:.2f}",
+                "bounded slowdown": f"{one.bounded_slowdown:,.1f}",
+                "saved waiting, hours": _shown(one.saved_wait_hours),
+                "saved node-hours": _shown(one.saved_node_hours),
+                "saved hours of the machine": _shown(one.saved_machine_hours),
                 "later than promised": f"{one.late_share:.1%}",
             }
             for one in self.savings
         )
         left_out = "; ".join([*(f"{count:,} {reason}" for reason, count in self.skipped.items()), *self.notes])
+        title = f"Means and ranges over {self.replays} replays"
         parts = [
-            Part("What would have been saved", "", [], {f"Means and ranges over {self.replays} replays": rows}),
-            Part("What this assumes", " ".join(ASSUMED), []),
+            Part("What would have been saved", self._headline(), [], {title: rows}),
+            Part("What this assumes", " ".join(self.assumed), []),
+            *([Part("What the models say", "; ".join(self.models) + ".", [])] if self.models else []),
             Part("The log", f"Left out, or to be known: {left_out or 'nothing'}.", []),
         ]
         lead = f"{self.trace}: {self.jobs:,} jobs on {self.nodes:,} nodes, load {self.load:.2f}."
         origin = "simulated log" if self.is_simulated else "measured log"
         return results_page("What predictions would have saved", origin, lead, parts, is_in_site=False)
 
+    def _headline(self) -> str:
+        """The best of what needs no perfect predictions, in a sentence."""
+        before, *ours = [one for one in self.savings if "perfect" not in one.plan]
+        best = max(ours, key=lambda one: one.saved_wait_hours.mean)
+        share = 1 - best.wait_hours_per_job / before.wait_hours_per_job if before.wait_hours_per_job else 0.0
+        less = f"{abs(share):.0%} {'less' if share >= 0 else 'more'}"
+        models = f" {self.modelled_jobs:,} of the jobs are of an application with a model." if self.models else ""
+        return (
+            f"Scheduled with {best.plan}, a job would have waited {best.wait_hours_per_job:.2f} hours instead of "
+            f"{before.wait_hours_per_job:.2f} ({less}).{models}"
+        )
 
-def shadow(trace: "Trace", nodes: int | None, replays: int) -> Shadow:
-    """Replay a log in all ways, several times with shaken submissions."""
-    if not trace.has_requests():
-        raise BadInputError(f"{trace.name} has no limits for most jobs: how it was scheduled cannot be replayed")
+
+def _shown(values: Range) -> str:
+    return f"{values.mean:,.0f} ({values.low:,.0f} to {values.high:,.0f})"
+
+
+def machine_nodes(trace: "Trace", nodes: int | None) -> int:
+    """Nodes of the machine, as given or as the log says."""
     size = nodes or trace.most_nodes
     if size is None:
         raise BadInputError(f"{trace.name} does not say how many nodes the machine has: give --nodes")
+    return size
+
+
+def shadow(trace: "Trace", nodes: int | None, replays: int, models: "ModelledJobs | None" = None) -> Shadow:
+    """Replay a log in all ways, several times with shaken submissions."""
+    if not trace.has_requests():
+        raise BadInputError(f"{trace.name} has no limits for most jobs: how it was scheduled cannot be replayed")
+    size = machine_nodes(trace, nodes)
     fitting = trace.that_fits(size)
     if not len(fitting):
         raise BadInputError(f"no job of {trace.name} fits into {size} nodes")
-    by_plan = _replayed(fitting, size, replays)
+    by_plan = _replayed(fitting, size, replays, models)
     return Shadow(
         trace=fitting.name,
         jobs=len(fitting),
@@ -121,18 +163,26 @@ def shadow(trace: "Trace", nodes: int | None, replays: int) -> Shadow:
         skipped=dict(fitting.skipped),
         notes=fitting.notes,
         is_simulated=fitting.is_simulated,
+        modelled_jobs=0 if models is None else models.count(fitting),
+        models=() if models is None else models.notes,
     )
 
 
-def _replayed(trace: "Trace", nodes: int, replays: int) -> "dict[str, list[Metrics]]":
+def _replayed(trace: "Trace", nodes: int, replays: int, models: "ModelledJobs | None") -> "dict[str, list[Metrics]]":
     from perf_assets.scheduling.metrics import measure
-    from perf_assets.scheduling.simulate import simulate_trace
+    from perf_assets.scheduling.simulate import simulate, simulate_trace
 
     traces = [trace, *(trace.shaken(seed) for seed in range(1, replays))]
-    return {
+    found = {
         plan: [measure(simulate_trace(one, nodes, policy, planning)) for one in traces]
         for plan, (policy, planning) in PLANS.items()
     }
+    if models is not None:
+        found[MODELLED] = []
+        for seed, one in enumerate(traces):
+            jobs, learner = models.options(one, seed)
+            found[MODELLED].append(measure(simulate(models.machines, jobs, Policy.EASY, learner)))
+    return found
 
 
 def _saving(plan: str, before: "list[Metrics]", after: "list[Metrics]", nodes: int) -> Saving:
@@ -143,7 +193,8 @@ def _saving(plan: str, before: "list[Metrics]", after: "list[Metrics]", nodes: i
         wait_hours_per_job=sum(one.wait.mean for one in after) / len(after) / 3600,
         bounded_slowdown=sum(one.bounded_slowdown.mean for one in after) / len(after),
         saved_wait_hours=_range([(old.wait.mean - new.wait.mean) * new.jobs / 3600 for old, new in pairs]),
-        saved_node_hours=_range([(old.makespan_s - new.makespan_s) * nodes / 3600 for old, new in pairs]),
+        saved_node_hours=_range([old.node_hours - new.node_hours for old, new in pairs]),
+        saved_machine_hours=_range([(old.makespan_s - new.makespan_s) * nodes / 3600 for old, new in pairs]),
         late_share=sum(one.promises_broken / one.jobs for one in after) / len(after),
     )
 

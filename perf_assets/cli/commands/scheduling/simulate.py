@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perf_assets.cli.support.options import json_option
+from perf_assets.cli.support.options import json_option, machine_sizes
 from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.choices import KILL_TARGET, Estimates, KillAt, Planning, Policy
@@ -251,7 +251,7 @@ def _simulate_speeds(
             "--speeds goes with --machines, --known, --shots, --gpu-only, --window, --load, --repetitions and --seed; "
             "it needs --machines, such as dane=514,tioga=30"
         )
-    clusters = tuple(Machine(name, size) for name, size in _sizes(machines).items())
+    clusters = tuple(Machine(name, size) for name, size in machine_sizes(machines).items())
     _say_notes(trace)
     document = simulate_dispatch(
         trace, table, clusters, known=known, shots=shots, gpu_only=gpu_only, load=load, repetitions=repetitions,
@@ -287,23 +287,13 @@ def _fleet(machines: str | None, nodes: int | None, is_moldable: bool, seed: int
 
     fleet = Fleet(Lake.default())
     if machines is not None:
-        sizes = _sizes(machines)
+        sizes = machine_sizes(machines)
     elif nodes is not None:
         sizes = {most_scaling_machine(fleet): nodes}
     else:
         raise BadInputError("the trace does not say how many nodes its machine has: give --nodes")
     problems = fleet_problems(fleet, list(sizes))
     return _Fleet(tuple(Machine(name, size) for name, size in sizes.items()), problems, is_moldable, seed)
-
-
-def _sizes(text: str) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, size = part.strip().partition("=")
-        if not name or not size.isdigit() or int(size) < 1 or name in sizes:
-            raise BadInputError(f"--machines {text!r}: give names with nodes, each once, such as h100=64,dane=32")
-        sizes[name] = int(size)
-    return sizes
 
 
 def _plans(
