@@ -82,16 +82,21 @@ class OpenLake:
         """Answers of any registered model (`NAME`, `NAME@ALIAS`, `NAME/VERSION`) to the rows of a table."""
         return self._registered.ask(model, table).frame
 
-    def predict(self, runs: "Run | Sequence[Run]", to: str, *, with_measured: bool = True) -> "Rows[Prediction]":
+    def predict(
+        self, runs: "Run | Sequence[Run]", to: str, *, with_measured: bool = True, may_leave_out: bool = False
+    ) -> "Rows[Prediction]":
         """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine
         that has a model for them, and `notes` of the result say which are left out.
 
-        A configuration that was measured there is answered by that, unless told otherwise; `model` says so.
+        A configuration that was measured there is answered by that, unless told otherwise; `model` says so. Runs that
+        no model can answer are refused, or left out with a note where that is allowed.
         """
         from perf_assets.serving.answers import Rows
         from perf_assets.serving.requests import Run
 
         asked = [runs] if isinstance(runs, Run) else list(runs)
+        if to != "all" and may_leave_out:
+            return Rows(*self._predictor.predict_known(asked, to, with_measured=with_measured))
         if to != "all":
             return Rows(self._predictor.predict(asked, to, with_measured=with_measured))
         return Rows(*self._predictor.predict_everywhere(asked, with_measured=with_measured))

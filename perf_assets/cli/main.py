@@ -10,7 +10,8 @@ from typing import NoReturn
 
 import click
 
-from perf_assets.core.errors import BadInputError, like
+from perf_assets.cli.support.groups import CommandGroup
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import HOME, dagster_home, lake_root
 
 _GROUPS = {
@@ -120,20 +121,11 @@ _EXTRAS = {
 """Packages of each extra by the name that is imported; `pyproject.toml` has the distributions."""
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(CommandGroup):
     """Commands by name, each in a module of the same name in its folder, imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        near = like(name, list(_COMMANDS)) if name not in _COMMANDS and not name.startswith("-") else ""
-        if near:
-            raise click.UsageError(f"there is no command {name!r}: did you mean {near}?", ctx)
-        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:

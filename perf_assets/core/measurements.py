@@ -6,6 +6,14 @@ All times are seconds and all sizes bytes; a metric keeps the unit that its tool
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+RUN_TIMES = frozenset({"REALTIME", "real_time_nsec", "duration_time"})
+"""What HPCToolkit, PAPI and perf call the run time: it is kept beside the counters, and is none."""
+
+
+def is_run_time(metric: str) -> bool:
+    """Whether a metric is the run time, whatever unit its name carries."""
+    return metric.partition(" ")[0] in RUN_TIMES
+
 
 @dataclass(frozen=True, slots=True)
 class KernelTiming:

@@ -29,7 +29,7 @@ LEASE_SECONDS = 40.0
 BEAT_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 _BYTES = 512
-_NO_OS_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+NO_OS_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 """What file systems without locks answer."""
 
 
@@ -42,7 +42,7 @@ def leased(lock: Path, purpose: str, wait_seconds: float) -> Iterator["Lease"]:
         try:
             held.enter_context(exclusive(lock, purpose, wait_seconds))
         except OSError as error:
-            if error.errno not in _NO_OS_LOCKS:
+            if error.errno not in NO_OS_LOCKS:
                 raise
             has_os_lock = False
         lease = _take(lock, purpose, deadline, has_os_lock=has_os_lock)

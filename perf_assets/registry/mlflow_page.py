@@ -21,13 +21,16 @@ _DEFAULTS = {
     "mlflow.settings.telemetry.enabled_v1": False,
     "mlflow.telemetry.info.alert.dismissed_v1": True,
     "mlflow.assistant.fab.autoOpenedOnFirstLoad_v1": True,
+    "_mlflow_model_registry_promo_modal_dismissed_v1": True,
 }
-"""What a browser starts with where its user has chosen nothing: models instead of chats, and no usage data."""
+"""What a browser starts with where its user has chosen nothing: models instead of chats, no usage data, no advert."""
 _IN_HEAD = (
     # The assistant's panel and all its buttons have this attribute.
     "<style>[data-assistant-ui]{display:none!important}</style>"
     f"<script>for(const [key,value] of Object.entries({json.dumps(_DEFAULTS)}))"
-    "if(localStorage.getItem(key)===null)localStorage.setItem(key,JSON.stringify(value))</script><script"
+    "if(localStorage.getItem(key)===null)localStorage.setItem(key,JSON.stringify(value));"
+    # MLflow's own first page offers tracing, prompts and a gateway to language models.
+    "if(!location.hash)location.hash='#/models'</script><script"
 )
 _ABOUT_COPIES = (b"if-none-match", b"if-modified-since")
 

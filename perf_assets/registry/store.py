@@ -26,15 +26,24 @@ from perf_assets.core.text import csv_of
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address, is_postgres
 
-EXPERIMENTS = ("perf-amm", "perf-source", "perf-target", "perf-transfer", "perf-vector")
-"""An experiment per kind of model; registered names begin with that of theirs."""
+EXPERIMENTS = {
+    "perf-amm": "Encoders: what each machine is like (AMM), from its RAJAPerf runs.",
+    "perf-source": "Source models: how long a run on one machine takes on another, for all known machines.",
+    "perf-target": "Target models: how long runs take on one machine, adapted to a few runs there; mape is the error.",
+    "perf-transfer": "Models of tables of samples (datasets), which learn from other tables too.",
+    "perf-vector": "One run on any machine gives its times on all machines.",
+}
+"""An experiment per kind of model, and what it is about; registered names begin with that of theirs."""
 _OWN_NAMES_EXPERIMENT = "perf-transfer"
 """Experiment of models that a person named: `perf-assets transfer --register NAME`."""
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """Tag without which MLflow's page shows traces and tokens first."""
+_NOTE = "mlflow.note.content"
+"""Tag that MLflow's page shows as the description of an experiment."""
 CARD = "model_card.md"
 """File of a candidate that becomes the description of its version."""
 _ABOUT = {
+    "encoder": "What is a machine like? A vector (AMM) from its RAJAPerf runs: machines that are near behave alike.",
     **dict.fromkeys(
         ("with-amm", "without-amm"),
         "How long will a run, measured on one machine, take on another? For all pairs of machines.",
@@ -43,6 +52,8 @@ _ABOUT = {
     "transfer": "What will a row of this table take? From features measured here, learned from other tables too.",
     "vector": "From one run on any machine, its times on all machines, with intervals and a ranking.",
 }
+_MODEL_TAGS = ("machine", "dataset", "is_simulated")
+"""Tags of a version that all versions of a model share: the list of models shows them."""
 _MOST_DESCRIPTION = 5000
 """Characters of a description that MLflow's tables hold."""
 _MOST_DIGEST = 36
@@ -125,7 +136,7 @@ def open_store() -> MlflowClient:
             migrate(Address(uri))
         with _opened_by_one(uri):
             client = MlflowClient()
-            client.get_experiment_by_name(EXPERIMENTS[0])  # Makes the tables of a new file.
+            client.get_experiment_by_name("perf-amm")  # Makes the tables of a new file.
     except DatabaseError as error:
         raise RegistryError(f"the MLflow store {error}") from None
     except MlflowException as error:
@@ -180,7 +191,8 @@ def _experiment(client: MlflowClient, registered_name: str) -> str:
     own = [name for name in EXPERIMENTS if registered_name == name or registered_name.startswith(f"{name}-")]
     name = own[0] if own else _OWN_NAMES_EXPERIMENT
     try:
-        return client.create_experiment(name, artifact_location=_artifacts(), tags=_EXPERIMENT_TAGS)
+        tags = {**_EXPERIMENT_TAGS, _NOTE: EXPERIMENTS[name]}
+        return client.create_experiment(name, artifact_location=_artifacts(), tags=tags)
     except MlflowException as error:
         existing = client.get_experiment_by_name(name)
         if error.error_code != "RESOURCE_ALREADY_EXISTS" or existing is None:
@@ -277,8 +289,9 @@ def first_line(error: MlflowException) -> str:
 
 def _create_version(client: MlflowClient, candidate: Candidate, uri: str, run_id: str) -> int:
     name, about = candidate.registered_name, _ABOUT.get(candidate.tags.get("kind", ""), "")
+    shown = {label: candidate.tags[label] for label in _MODEL_TAGS if candidate.tags.get(label)}
     try:
-        client.create_registered_model(name, description=about)
+        client.create_registered_model(name, tags=shown, description=about)
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise

@@ -118,7 +118,8 @@ def log_learning_curve(machine: str, rows: pd.DataFrame) -> None:
     """Log rows of `eval_transfer__scores` with the newest version's run, a step per number of shots: MLflow draws them.
 
     `curve_mape` is what would be registered, beside `curve_mape_target_only` (the best at each number of shots) and
-    `curve_mape_unchanged`: medians over seeds, of the view with the most rows. A version gets its curve once.
+    `curve_mape_unchanged`: medians over seeds, of the view with the most rows; `curve_coverage_90` is the share of
+    test rows within its 90% interval, the mean over seeds. A version gets its curves once.
     """
     client, name = open_store(), registered_name(machine)
     stored_versions = versions_of(client, name)
@@ -130,7 +131,9 @@ def log_learning_curve(machine: str, rows: pd.DataFrame) -> None:
     here = rows[rows["target"] == rows["target"].mode()[0]]
     medians = here.pivot_table(index="shots", columns="method", values="mape_ratio", aggfunc="median")
     alone = [column for column in medians if str(column).startswith("target_")]
+    own = here[here["method"] == "product"]
     curves = {
+        "curve_coverage_90": own.groupby("shots")["coverage_90_ratio"].mean(),
         "curve_mape": medians.get("product"),
         "curve_mape_target_only": medians[alone].min(axis=1) if alone else None,
         "curve_mape_unchanged": medians.get("source_unchanged"),

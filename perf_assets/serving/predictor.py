@@ -57,19 +57,41 @@ class Predictor:
         That is a measurement there (if wanted); the target's champion, from the run itself if it is of the champion's
         reference machine, else from the same configuration there; the source models.
         """
+        known, others = self._by_the_target(runs, target, with_measured=with_measured)
+        answers = known | (self._by_the_source(runs, others, target) if others else {})
+        return [answers[i] for i in range(len(runs))]
+
+    def predict_known(
+        self, runs: Sequence[Run], target: str, *, with_measured: bool = False
+    ) -> tuple[list[Prediction], list[str]]:
+        """Predict those of the runs that some model can answer, and tell why others are left out."""
+        known, others = self._by_the_target(runs, target, with_measured=with_measured)
+        left_out = []
+        try:
+            known |= self._by_the_source(runs, others, target) if others else {}
+        except UnknownError as error:
+            if not known:
+                raise
+            left_out = [f"{len(others)} of {len(runs)} runs are left out: {error}"]
+        return [known[i] for i in sorted(known)], left_out
+
+    def _by_the_target(
+        self, runs: Sequence[Run], target: str, *, with_measured: bool
+    ) -> tuple[dict[int, Prediction], list[int]]:
+        """Answers of what was measured on the target and of its champion, by position; positions of all other runs."""
         self._check_machines(runs, target)
-        by_position = measured_there(self.lake, runs, target) if with_measured else {}
+        known = measured_there(self.lake, runs, target) if with_measured else {}
         champion = self.models.target(target)
         if champion is not None:
-            by_position |= _of_champion(champion, {i: run for i, run in enumerate(runs) if i not in by_position})
-        others = [i for i in range(len(runs)) if i not in by_position]
-        if others:
-            asked_of_source = [runs[i] for i in others]
-            source, why = self._source_for(asked_of_source, target, champion)
-            architectures = {run.machine: _microarchitecture(self.lake, run.machine) for run in asked_of_source}
-            answers = source.predict(asked_of_source, target, architectures, why)
-            by_position |= dict(zip(others, answers, strict=True))
-        return [by_position[i] for i in range(len(runs))]
+            known |= _of_champion(champion, {i: run for i, run in enumerate(runs) if i not in known})
+        return known, [i for i in range(len(runs)) if i not in known]
+
+    def _by_the_source(self, runs: Sequence[Run], positions: Sequence[int], target: str) -> dict[int, Prediction]:
+        """Answers of the source models for the runs at some positions; refuses where they do not know the target."""
+        asked = [runs[i] for i in positions]
+        source, why = self._source_for(asked, target, self.models.target(target))
+        architectures = {run.machine: _microarchitecture(self.lake, run.machine) for run in asked}
+        return dict(zip(positions, source.predict(asked, target, architectures, why), strict=True))
 
     def predict_everywhere(
         self, runs: Sequence[Run], *, with_measured: bool = False

@@ -47,6 +47,12 @@ def test_the_next_runs_need_a_demo_and_a_late_machine(tmp_path: Path, monkeypatc
 
 
 def test_a_command_that_is_nearly_right_is_guessed() -> None:
-    done = CliRunner().invoke(cli, ["predit"])
-    assert done.exit_code == 2
-    assert "there is no command 'predit': did you mean predict?" in done.output
+    guesses = {
+        "predit": "there is no command 'predit': did you mean predict?",
+        "evaluate xam": "there is no command 'xam': did you mean xamm?",
+        "report machine": "there is no command 'machine': there are fleet, xamm",
+    }
+    for line, guess in guesses.items():
+        done = CliRunner().invoke(cli, line.split())
+        assert done.exit_code == 2
+        assert guess in done.output

@@ -161,6 +161,7 @@ def test_the_target_model_answers_with_an_interval(made: Site) -> None:
     scores = stored(made.lake, TRANSFER_SCORES, "")
     assert set(scores["machine"]) == {"dane"}
     assert {"paired", "target_gp", "source_unchanged"} <= set(scores["method"])
+    assert 0.0 < metadata(made.instance, TRANSFER_SCORES.name)["coverage_90"] <= 1.0
     page = (made.lake.reports / "machine-dane.html").read_text()
     source, encoder = versions("perf-source")["with-amm"], versions("perf-amm")["champion"]
     assert f"perf-target-dane version 1, from perf-source version {source}, perf-amm version {encoder}" in page

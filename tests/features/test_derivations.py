@@ -129,7 +129,8 @@ def test_reasons_for_no_pair(lake: Lake) -> None:
 
 @pytest.mark.slow
 def test_a_new_catalogue_makes_the_warehouse_behind(lake: Lake) -> None:
-    add(lake, "quartz", "b", MYSTERY=[500], PAPI_TOT_INS=[1000])
+    # The run time, as HPCToolkit calls it, needs no meaning.
+    add(lake, "quartz", "b", MYSTERY=[500], PAPI_TOT_INS=[1000], **{"REALTIME (sec)": [3.0]})
     warehouse = build(lake, "quartz")
     assert not warehouse.is_behind("quartz")
     assert unmapped(load_catalogue(), *warehouse.counters_of("quartz")) == ["MYSTERY"]

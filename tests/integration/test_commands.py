@@ -212,7 +212,7 @@ def _wrong_manifest(folder: Path) -> list[str]:
         (lambda folder: ["ingest", "--machine", "nowhere"], "land something first"),
         (lambda folder: ["demo", "--scale", "-1"], "--scale -1 is out of range"),
         (lambda folder: ["demo", "--machine", "nowhere"], "is not in the simulated fleet"),
-        (lambda folder: ["fly"], "No such command"),
+        (lambda folder: ["fly"], "there is no command 'fly': there are init, demo, up"),
         (lambda folder: ["read", str(folder / "nowhere")], "does not exist"),
         (lambda folder: ["read", *_truncated(folder)[1:2]], "meta.db|profile.db"),
         (lambda folder: ["counters"], "nothing has landed"),

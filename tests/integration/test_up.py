@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import chromium
 from tests.defs.conftest import land_perf_stat
-from tests.installation import Installation, rows, wait_for
+from tests.installation import Installation, rows, run_command, wait_for
 from tests.integration.conftest import Services
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("services")]
@@ -64,6 +64,11 @@ def test_a_second_one_and_a_taken_port_are_one_clear_line(services: Services) ->
     elsewhere = Installation(installation.root / "elsewhere")
     elsewhere.home.mkdir(parents=True)
     shutil.copyfile(installation.home / "dagster.yaml", elsewhere.home / "dagster.yaml")
+    same_lake = {**elsewhere.environment(), "PERF_ASSETS_LAKE": str(installation.lake.root)}
+    beside = run_command(["up", "--port", "0", "--mlflow-port", "0", "--pages-port", "0"], same_lake, elsewhere.root)
+    assert beside.returncode == 2
+    assert "already running on the lake" in beside.stderr
+    assert "two would do everything twice" in beside.stderr
     taken = elsewhere.run("up", "--port", up.dagster.rsplit(":", 1)[1])
     assert taken.returncode == 2
     assert "choose another with --port" in taken.stderr

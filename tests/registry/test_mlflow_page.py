@@ -37,6 +37,7 @@ def test_the_page_hides_the_assistant() -> None:
     assert status == 200
     assert b"[data-assistant-ui]{display:none!important}" in body
     assert body.index(b"machine_learning") < body.index(b"src=main.js"), "set before the program starts"
+    assert b"if(!location.hash)location.hash='#/models'" in body, "models first, not the tour of a chat product"
     assert int(headers[b"content-length"]) == len(body) > len(PAGE)
     assert headers[b"etag"] == b"1"
 

@@ -42,6 +42,7 @@ def test_the_loaded_model_says_what_the_fitted_one_does(adapted: AdaptedTarget) 
     curve = pd.DataFrame(
         [
             {"target": "elm", "shots": shots, "seed": seed, "method": method, "mape_ratio": error / (1 + shots)}
+            | {"coverage_90_ratio": 0.8 + 0.1 * seed if method == "product" else None}
             for shots in (0, 5)
             for seed in (0, 1)
             for method, error in methods.items()
@@ -51,12 +52,16 @@ def test_the_loaded_model_says_what_the_fitted_one_does(adapted: AdaptedTarget) 
         log_learning_curve("elm", curve)
     drawn = open_store().get_metric_history(version.run_id, "curve_mape_target_only")
     assert [(point.step, point.value) for point in drawn] == [(0, pytest.approx(0.3)), (5, pytest.approx(0.05))]
+    held = open_store().get_metric_history(version.run_id, "curve_coverage_90")
+    assert [(point.step, point.value) for point in held] == [(0, pytest.approx(0.85)), (5, pytest.approx(0.85))]
     run = open_store().get_run(version.run_id)
     assert [(put.dataset.name, put.dataset.digest) for put in run.inputs.dataset_inputs] == [("bundles of elm", "abc")]
     experiment = open_store().get_experiment_by_name("perf-target")
     assert experiment is not None
     assert run.info.experiment_id == experiment.experiment_id
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
+    assert experiment.tags["mlflow.note.content"].startswith("Target models")
+    assert open_store().get_registered_model(registered_name("elm")).tags["machine"] == "elm"
     assert champion_of("elm") is None
     promote(registered_name("elm"), version.version)
     assert versions(registered_name("elm")) == {CHAMPION: version.version}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from io import BytesIO
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -86,3 +87,13 @@ def test_a_thick_line_has_no_point_where_a_machine_has_no_value() -> None:
     }
     assert thick["best model of these runs alone (target-only)"] == [10]
     assert thick["our model"] == [0, 10]
+
+
+def test_values_at_the_ends_of_lines_never_cover_each_other() -> None:
+    told = story()
+    close = told.curve.assign(ours=0.1, target_only=0.101, unchanged=0.102)
+    drawn = draw_curve(replace(told, curve=close), BytesIO())
+    drawn.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in drawn.axes[0].texts]
+    assert sorted(text.get_text() for text in drawn.axes[0].texts) == ["10.0%", "10.1%", "10.2%"]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

@@ -1,9 +1,11 @@
 """The one sentence that says what a machine lacks for a model."""
 
+import duckdb
 import pandas as pd
 import pytest
 
-from perf_assets.core.manifest import SPEC_NAME
+from perf_assets.core.manifest import SPEC_NAME, BundleFacts
+from perf_assets.core.tables.landing import TIMINGS
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
@@ -52,6 +54,13 @@ def landed(lake: Lake, machine: str, name: str, *, only: str = "") -> None:
             land(lake, bundle.facts.model_copy(update={"machine": name}), bundle.name, write)
 
 
+def ingested(fleet: Fleet, machine: str) -> None:
+    """Read what landed for a machine into the tables."""
+    ingest_machine(fleet.lake, machine, read_bundle)
+    fleet.warehouse.load_machine(machine)
+    fleet.warehouse.derive_machine(machine)
+
+
 def test_a_machine_with_little_of_rajaperf_says_how_much_and_what_is_missing(lake: Lake) -> None:
     fleet = Fleet(lake)
     assert Readiness.of(fleet, "newbox").missing.startswith("nothing of it has landed: land its RAJAPerf runs")
@@ -62,12 +71,33 @@ def test_a_machine_with_little_of_rajaperf_says_how_much_and_what_is_missing(lak
     assert others
     landed(lake, "ruby", "newbox", only=first)
     for machine in ("quartz", "newbox"):
-        ingest_machine(lake, machine, read_bundle)
-        fleet.warehouse.load_machine(machine)
-        fleet.warehouse.derive_machine(machine)
+        ingested(fleet, machine)
     ready = Readiness.of(fleet, "newbox")
     assert ready.landed.is_done
     assert " kernel runs: " in ready.kernels.says
     assert ready.runs.says == "no application run has landed"
-    assert ready.missing == "there are no source models yet: run 'perf-assets train'"
+    # Training would refuse: no machine has runs of applications to learn from.
+    assert ready.missing.startswith("no application run of another machine than newbox has landed: land RAJAPerf and ")
     assert Readiness.of(fleet, "quartz").kernels.is_done
+    # As if no file had said how many threads there were: one thread alone is less than half of what others have.
+    with duckdb.connect(str(lake.warehouse)) as tables:
+        tables.execute(f"UPDATE {TIMINGS.name} SET threads = NULL WHERE machine = 'newbox' AND variant LIKE '%OpenMP'")
+    assert " OpenMP timings lack a thread count" in Readiness.of(fleet, "newbox").kernels.says
+
+
+@pytest.mark.slow
+def test_training_is_advised_only_where_it_can_succeed(lake: Lake) -> None:
+    fleet = Fleet(lake)
+    landed(lake, "quartz", "quartz")
+    runs = pd.DataFrame({"app": "A", "args": "1", "ranks": 1, "threads": 1, "wall_seconds": [1.0], "cycles": [9.0]})
+    for machine in ("quartz", "newbox"):
+        facts = BundleFacts(machine=machine, kind="samples", target="wall_seconds", collected_at="2026-01-01T00:00:00Z")
+        land(lake, facts, "table", lambda folder: runs.to_csv(folder / "samples.csv", index=False))
+        ingested(fleet, machine)
+    # Runs that are shared are enough for a model, and there is one machine with RAJAPerf only.
+    ready = Readiness.of(fleet, "newbox")
+    assert ready.sources.says.endswith("no two machines with RAJAPerf ran the same configuration")
+    assert ready.missing == "no model yet: run 'perf-assets adapt --machine newbox'"
+    landed(lake, "ruby", "newbox")
+    ingested(fleet, "newbox")
+    assert Readiness.of(fleet, "newbox").missing == "there are no source models yet: run 'perf-assets train'"

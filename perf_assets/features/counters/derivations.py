@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perf_assets.core.catalogue import Catalogue, Resolved, load_catalogue
 from perf_assets.core.environment import DIGEST_CHARACTERS, UNKNOWN, parts_of
+from perf_assets.core.measurements import is_run_time
 from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES, Feature
 from perf_assets.core.tables.runs import (
     CONFIGURATION,
@@ -58,9 +59,12 @@ def derivations(
 
 
 def unmapped(catalogue: Catalogue, counters: Sequence[str], microarchitecture: str | None) -> list[str]:
-    """Counters that no quantity is made of. They are kept, and used where machines are taken as they are."""
+    """Counters that no quantity is made of. They are kept, and used where machines are taken as they are.
+
+    The run time needs no meaning.
+    """
     used = {name for formula in catalogue.resolve(counters, microarchitecture) for name in formula.counters}
-    return sorted(set(counters) - used)
+    return sorted(name for name in set(counters) - used if not is_run_time(name))
 
 
 def _merged_counters(catalogue: Catalogue, resolved: Sequence[Resolved]) -> str:

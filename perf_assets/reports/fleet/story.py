@@ -24,6 +24,8 @@ LINES: Mapping[str, tuple[str, str]] = {
 """Column -> name and colour."""
 _MOST = 3.0
 """End of the axis of errors, as a ratio: what lies beyond would flatten the rest."""
+_LABEL_POINTS = 14.0
+"""Least distance of two labels, in points: the height of a line of text."""
 
 
 def story_finding(story: Story) -> Finding:
@@ -80,6 +82,7 @@ def draw_curve(story: Story, target: Target) -> Figure:
     figure = Figure(figsize=(6.2, 4.8), layout="constrained")
     axes = figure.subplots()
     shared = _shared_shots(story.curve)
+    ends: dict[str, tuple[float, float]] = {}
     for name, (label, colour) in LINES.items():
         clipped = story.curve.assign(value=100 * story.curve[name].clip(upper=_MOST))
         for _, own in clipped.groupby("machine"):
@@ -88,9 +91,7 @@ def draw_curve(story: Story, target: Target) -> Figure:
         middle = clipped[clipped["shots"].isin(shared)].groupby("shots")["value"].agg(_median_of_all).dropna()
         axes.plot(middle.index, middle, "o-", color=colour, linewidth=2.6, markersize=6, label=label)
         if len(middle):
-            text = error(middle.iloc[-1] / 100)
-            end = (middle.index[-1], middle.iloc[-1])
-            axes.annotate(text, end, (8, 0), textcoords="offset points", va="center", color=colour, weight="bold")
+            ends[colour] = (middle.index[-1], middle.iloc[-1])
     axes.set_xticks(sorted(story.curve["shots"].unique()))
     axes.set_xlabel("runs on the new machine")
     axes.set_ylabel(f"mean error on {story.test_runs}")
@@ -100,7 +101,35 @@ def draw_curve(story: Story, target: Target) -> Figure:
     origin = "simulated fleet" if story.is_simulated else "measured"
     machines = ", ".join(sorted(story.curve["machine"].unique()))
     figure.supxlabel(f"thick: median, where all machines have a value; thin: {machines}; {origin}", size=8)
+    _label_ends(figure, axes, ends)
     return written(figure, target)
+
+
+def _label_ends(figure: Figure, axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
+    """Write the value at the end of each line in its colour, and move labels apart that would cover each other.
+
+    `ends` has the last point of each line (runs, error in percent) by colour.
+    """
+    figure.draw_without_rendering()
+    points = 72 / figure.dpi
+    height = {colour: float(axes.transData.transform(end)[1]) * points for colour, end in ends.items()}
+    order = sorted(ends, key=lambda colour: height[colour])
+    shown = np.array([height[colour] for colour in order])
+    for _ in range(len(order)):
+        for low in np.flatnonzero(np.diff(shown) < _LABEL_POINTS - 1e-6):
+            missing = _LABEL_POINTS - (shown[low + 1] - shown[low])
+            shown[low] -= missing / 2
+            shown[low + 1] += missing / 2
+    for colour, place in zip(order, shown, strict=True):
+        axes.annotate(
+            error(ends[colour][1] / 100),
+            ends[colour],
+            (8, place - height[colour]),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            weight="bold",
+        )
 
 
 def _median_of_all(values: "pd.Series[float]") -> float:

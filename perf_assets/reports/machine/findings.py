@@ -83,10 +83,10 @@ def verdict_findings(verdicts: list[Verdict]) -> list[Finding]:
         return []
     last, promoted = verdicts[-1], sum(verdict.is_promoted for verdict in verdicts)
     decided = "became champion" if last.is_promoted else f"stays challenger{_beside(last)}"
-    counted = "One model was judged so far" if len(verdicts) == 1 else f"{len(verdicts)} models were judged so far"
+    counted = f"{len(verdicts)} models were judged so far, {promoted} of them became champion."
     summary = Finding(
         f"Version {last.version}, fitted to {last.shots} shots, {decided}: {_ended(last.reason)}",
-        f"{counted}, {promoted} of them became champion.",
+        "It is the first that was judged." if len(verdicts) == 1 else counted,
     )
     found = drift_finding(verdicts)
     return [summary] if found is None else [found, summary]

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from perf_assets.core.environment import ENVIRONMENT_TAG, environment_of
-from perf_assets.core.errors import BadInputError, listed
+from perf_assets.core.errors import BadInputError, like, listed
 from perf_assets.core.manifest import (
     MANIFEST_NAME,
     MAX_ARGS,
@@ -359,9 +359,10 @@ def _planned_samples(group: _Group, reading: Reading, given: Mapping[str, Any], 
     target = planned.facts.target
     if target is not None and not has_target(reading, target):
         columns = sorted({name for profile in reading.profiles[:1] for name in (*profile.metrics, *profile.labels)})
+        near = like(target, columns)
         raise BadInputError(
             f"{group.path}: no row has a number in the column {target[:80]!r}, which --target names; "
-            f"there are {listed(columns)}"
+            + (f"did you mean {near}?" if near else f"there are {listed(columns)}")
         )
     return planned
 

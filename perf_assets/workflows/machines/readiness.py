@@ -4,7 +4,7 @@ Checks in Dagster, pages, commands and the service all take that sentence from h
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perf_assets.core.errors import like, listed
 from perf_assets.core.paths import has_registry
@@ -25,6 +25,16 @@ _RUNS_QUERY = f"""
     others AS (SELECT DISTINCT {_KEY} FROM {FEATURES.name} WHERE machine <> $machine AND wall_seconds IS NOT NULL)
     SELECT (SELECT count(*) FROM own) AS own, (SELECT count(*) FROM own SEMI JOIN others USING ({_KEY})) AS shared
 """
+_TEACHING_QUERY = f"""
+    WITH runs AS (SELECT DISTINCT machine, {_KEY} FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL),
+    benchmarked AS (SELECT * FROM runs SEMI JOIN {TIMINGS.name} USING (machine))
+    SELECT (SELECT count(*) FROM runs WHERE machine <> $machine) AS of_others,
+           (SELECT count(*) FROM (FROM benchmarked SELECT 1 GROUP BY {_KEY} HAVING count(*) > 1)) AS shared
+"""
+_WITHOUT_THREADS_QUERY = f"""
+    SELECT count(*) AS timings FROM {TIMINGS.name}
+    WHERE machine = $machine AND variant LIKE '%OpenMP' AND threads IS NULL
+"""
 _PLACEMENTS = {
     "core": "runs with one thread",
     "share": "runs with all cores (or on GPUs)",
@@ -44,6 +54,8 @@ class Item:
     """What is there, or what is missing."""
     advice: str = ""
     """What to do about it."""
+    is_needed: bool = True
+    """Whether there is no model without it."""
 
     @property
     def sentence(self) -> str:
@@ -70,7 +82,7 @@ class Readiness:
             _landed(fleet, machine),
             _kernels(fleet, machine),
             _runs(fleet, machine),
-            *_models(machine),
+            *_models(fleet, machine),
         )
 
     @property
@@ -95,7 +107,7 @@ class Readiness:
             return self.landed.sentence
         if not (self.kernels.is_done or self.runs.is_done):
             return f"{self.kernels.says}, and {self.runs.says}: {self.kernels.advice}"
-        return next(item.sentence for item in (self.sources, self.model) if not item.is_done)
+        return next(item.sentence for item in (self.sources, self.model) if item.is_needed and not item.is_done)
 
 
 def _landed(fleet: Fleet, machine: str) -> Item:
@@ -121,15 +133,19 @@ def _kernels(fleet: Fleet, machine: str) -> Item:
     name, again = "RAJAPerf", f"land them ('perf-assets land PATH --machine {machine}')"
     if not MachineRecord(fleet.lake.record, machine).live_parts(TIMINGS):
         return Item(name, False, "no RAJAPerf run has landed", f"run RAJAPerf and {again.replace('them', 'it')}")
-    from perf_assets.features.fleet.samples import kernel_times
-
     own = fleet.benchmark(machine)[0]
     usual = _usual(fleet, machine)
-    if own.empty:
-        return Item(name, False, "none of its kernel runs can be used (OpenMP ones need their threads)", again)
+    unknown = int(fleet.warehouse.frame(_WITHOUT_THREADS_QUERY, {"machine": machine})["timings"].iloc[0])
+    if own.empty and not unknown:
+        return Item(name, False, "none of its kernel runs can be used", again)
+    if unknown and (own.empty or usual is None or usual.isin(_runs_of(own)).mean() < _LEAST_SHARE):
+        says = f"{unknown} OpenMP timings lack a thread count, so they cannot be used"
+        return Item(
+            name, False, says, f"write OMP_NUM_THREADS=<threads> into a cmd.txt beside their reports and {again}"
+        )
     if usual is None:
         return Item(name, True, f"{len(own)} kernel runs, which no other machine has yet")
-    there = usual.isin(kernel_times(own, with_scaling=True).index)
+    there = usual.isin(_runs_of(own))
     lacking = _lacking(usual.to_frame(index=False).assign(is_there=there))
     says = f"{int(there.sum())} of {len(usual)} kernel runs" + (f": {lacking} are missing" if lacking else "")
     if there.mean() < _LEAST_SHARE:
@@ -139,12 +155,18 @@ def _kernels(fleet: Fleet, machine: str) -> Item:
     return Item(name, True, says)
 
 
+def _runs_of(kernels: "pd.DataFrame") -> "pd.Index[Any]":
+    """Kernel, size and placement of each kernel run."""
+    from perf_assets.features.fleet.samples import kernel_times
+
+    return kernel_times(kernels, with_scaling=True).index
+
+
 def _usual(fleet: Fleet, machine: str) -> "pd.MultiIndex | None":
     """Kernel runs that machines are described by: of those an encoder learned from, else of all that landed."""
     import pandas as pd
 
     from perf_assets.features.fleet.descriptions import Descriptions
-    from perf_assets.features.fleet.samples import kernel_times
     from perf_assets.storage.amm_files import of_one_encoder
 
     described = stored_or_empty(fleet.lake, AMMS)
@@ -157,7 +179,7 @@ def _usual(fleet: Fleet, machine: str) -> "pd.MultiIndex | None":
         kernels = every[every["machine"] != machine]
     if kernels.empty:
         return None
-    index = kernel_times(kernels, with_scaling=True).index
+    index = _runs_of(kernels)
     assert isinstance(index, pd.MultiIndex)
     return index
 
@@ -205,19 +227,18 @@ def _runs(fleet: Fleet, machine: str) -> Item:
     return Item(name, True, f"{own} configurations, none of which ran on another machine", advice)
 
 
-def _models(machine: str) -> tuple[Item, Item]:
+def _models(fleet: Fleet, machine: str) -> tuple[Item, Item]:
     """Source models of the fleet, and the target model of the machine."""
     names = ("Source models", "Target model")
     adapt = Item(names[1], False, "no model yet", f"run 'perf-assets adapt --machine {machine}'")
-    untrained = Item(names[0], False, "there are no source models yet", "run 'perf-assets train'")
     if not has_registry():
-        return untrained, adapt
+        return _untrained(fleet, machine), adapt
     from perf_assets.registry.source import NAME, WITH_AMM
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHALLENGER, CHAMPION, tags_of, versions
 
     own, source = versions(registered_name(machine)), versions(NAME).get(WITH_AMM)
-    trained = untrained if source is None else Item(names[0], True, f"{NAME} version {source}")
+    trained = _untrained(fleet, machine) if source is None else Item(names[0], True, f"{NAME} version {source}")
     if CHAMPION in own:
         return trained, Item(names[1], True, f"version {own[CHAMPION]} is champion")
     if CHALLENGER in own:
@@ -226,3 +247,18 @@ def _models(machine: str) -> tuple[Item, Item]:
     if source is not None and machine in tags_of(NAME, source).get("machines", "").split(", "):
         return trained, Item(names[1], True, "none of its own; the source models were trained on it", adapt.advice)
     return trained, adapt
+
+
+def _untrained(fleet: Fleet, machine: str) -> Item:
+    """Whether source models can be trained; where they cannot, a model may come from runs of other machines alone."""
+    name, none_yet = "Source models", "there are no source models yet"
+    is_read = fleet.lake.warehouse.is_file()
+    counts = fleet.warehouse.frame(_TEACHING_QUERY, {"machine": machine}) if is_read else None
+    of_others, shared = (0, 0) if counts is None else counts.iloc[0].astype(int)
+    if shared or not is_read:
+        return Item(name, False, none_yet, "run 'perf-assets train'")
+    land = "land RAJAPerf and application runs of the machines that you know ('perf-assets land PATH --machine NAME')"
+    if not of_others:
+        return Item(name, False, f"no application run of another machine than {machine} has landed", land)
+    says = f"{none_yet}, as no two machines with RAJAPerf ran the same configuration"
+    return Item(name, False, says, land, is_needed=False)

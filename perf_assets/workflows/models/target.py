@@ -75,7 +75,7 @@ def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest)
     from perf_assets.workflows.models.unpaired_inputs import unpaired_inputs
 
     runs = fleet.runs(machine)
-    paired, why = None, f"none of its {len(runs)} configurations ran on another machine"
+    paired, advice, why = None, "", f"none of its {len(runs)} configurations ran on another machine"
     settings = TargetSettings(most_shots=request.most_shots)
     asked = (fleet.lake, machine, runs, request.seed, code, request.source_version, settings)
     try:
@@ -87,7 +87,9 @@ def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest)
     except BadInputError as error:
         if runs.empty:
             raise BadInputError(Readiness.of(fleet, machine).missing or str(error)) from None
-        why = f"{machine} is not described ({Readiness.of(fleet, machine).kernels.says})"
+        ready = Readiness.of(fleet, machine)
+        why = ready.sources.says if ready.kernels.is_done else f"{machine} is not described ({ready.kernels.says})"
+        advice = "" if ready.sources.is_done else f": {ready.sources.advice}"
         with suppress(BadInputError):
             shared = adaptation_inputs(*asked, is_described=False)
             if shared.pairs_count:
@@ -97,7 +99,7 @@ def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest)
     except BadInputError as error:
         if paired is not None:
             return paired
-        raise BadInputError(f"{why}; nor can it be adapted from counters of other machines: {error}") from None
+        raise BadInputError(f"{why}; nor can it be adapted from counters of other machines: {error}{advice}") from None
 
 
 def make_target(

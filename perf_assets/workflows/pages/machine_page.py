@@ -20,7 +20,7 @@ from perf_assets.storage.amm_files import of_one_encoder
 from perf_assets.storage.pages import machine_page_name, store_page
 from perf_assets.storage.results import rows_of, stored
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.machines.readiness import Readiness
+from perf_assets.workflows.machines.readiness import Item, Readiness
 from perf_assets.workflows.models.kept_aside import scored
 from perf_assets.workflows.models.paired_inputs import reference_machine
 
@@ -76,12 +76,18 @@ def write_checklist(fleet: Fleet, machine: str) -> Path | None:
     if has_registry() and versions(registered_name(machine)):
         return None
     ready = Readiness.of(fleet, machine)
-    rows = [(item.name, "done" if item.is_done else "missing", item.says, item.advice) for item in ready.items]
+    rows = [(item.name, _state(item), item.says, item.advice) for item in ready.items]
     table = pd.DataFrame(rows, columns=["step", "state", "what is there", "what to do"])
     part = Part("On the way to a model", f"Next: {ready.next_step}.", (), {f"Checklist of {machine}": table})
     origin = "SIMULATED" if fleet.lake.warehouse.is_file() and fleet.is_simulated(machine) else "measured"
     lead = f"{machine} has no target model yet. This page becomes that of its model once there is one."
     return store_page(fleet.lake, machine_page_name(machine), results_page(f"Machine {machine}", origin, lead, [part]))
+
+
+def _state(item: Item) -> str:
+    if item.is_done:
+        return "done"
+    return "missing" if item.is_needed else "would help"
 
 
 def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from perf_assets.cli.support.groups import CommandGroup
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import check_folder, print_json
 from perf_assets.storage.lake import Lake
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Write runs, and what models are made of, into files for other programs."""
 

@@ -126,7 +126,7 @@ def _answers(
         runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **chosen)
     else:
         runs = lake.runs(source, **chosen, uses_gpus=uses_gpus)
-    answers = lake.predict(runs, to=target, with_measured=with_measured)
+    answers = lake.predict(runs, to=target, with_measured=with_measured, may_leave_out=True)
     for note in answers.notes:
         say(note)
     return answers
@@ -180,7 +180,7 @@ def show_predictions(answers: "Sequence[Prediction]") -> None:
     source = answers[0].source_machine
     targets = list(dict.fromkeys(answer.target_machine for answer in answers))
     if len(answers) <= _LISTED_ROWS:
-        _show_each(answers, f"{len(answers)} answers from runs on {source}")
+        _show_each(answers, f"{len(answers)} {'answer' if len(answers) == 1 else 'answers'} from runs on {source}")
     elif len(targets) > 1:
         _show_summary(answers, f"Runs on {source}, elsewhere", "machine", lambda answer: answer.target_machine)
     else:

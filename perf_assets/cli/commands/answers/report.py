@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from perf_assets.cli.support.groups import CommandGroup
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, say, say_stage
 from perf_assets.core.errors import BadInputError
@@ -12,7 +13,7 @@ from perf_assets.storage.lake import Lake
 _NO_PAGES = "no machine has a page yet: run 'perf-assets train', then 'perf-assets adapt'"
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:

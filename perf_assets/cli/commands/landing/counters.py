@@ -7,6 +7,7 @@ import click
 from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.core.measurements import is_run_time
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def command(chosen: tuple[str, ...], unmapped: bool, as_json: bool) -> None:
 
 
 def _row(machine: str, counter: str, formulas: "list[Resolved]") -> dict[str, str]:
+    if is_run_time(counter):
+        return {"machine": machine, "counter": counter, "quantities": "wall_seconds", "meaning": "run time"}
     used = [formula for formula in formulas if counter in formula.counters]
     return {
         "machine": machine,

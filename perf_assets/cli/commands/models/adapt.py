@@ -1,5 +1,7 @@
 """`perf-assets adapt`."""
 
+from collections.abc import Mapping
+
 import click
 
 from perf_assets.cli.support.lake import choose_machines
@@ -16,6 +18,10 @@ _SHOWN = {
     "target_gp": "these runs alone (Gaussian process)",
 }
 """Methods that are printed, in the words of a person."""
+
+
+_ERRORS = {"mape": "our model", "mape_target_only": "these runs alone", "mape_unchanged": "time unchanged"}
+"""Metrics of a champion, in the words of a person."""
 
 
 @click.command()
@@ -51,7 +57,8 @@ def command(
         _adapt_datasets(datasets, seed, seeds, as_json=as_json)
         return
     from perf_assets.registry.target import registered_name
-    from perf_assets.registry.versions import CHAMPION, versions
+    from perf_assets.registry.versions import CHAMPION, metrics_of, versions
+    from perf_assets.storage.pages import INDEX, machine_page_name
     from perf_assets.storage.results import stored_or_empty
 
     lake = Lake.default()
@@ -73,7 +80,18 @@ def command(
         shown = table.map(lambda ratio: "-" if ratio != ratio else f"{100 * ratio:.1f}").reset_index()
         percent = shown.replace({"method": _SHOWN}).to_numpy().tolist()
         print_table(title, ["target", "method", *map(str, table.columns)], percent)
-    say(f"pages: {lake.reports}/machine-*.html")
+    for name, version in ((registered_name(machine), registered[machine]) for machine in machines):
+        if version is not None:
+            say(f"{name} version {version}: {_errors(metrics_of(name, version))}")
+    say(f"page: {lake.reports / (machine_page_name(machines[0]) if len(machines) == 1 else INDEX)}")
+
+
+def _errors(metrics: Mapping[str, float]) -> str:
+    """Errors of a champion on held-out runs beside those of baselines, in words."""
+    known = {words: metrics[name] for name, words in _ERRORS.items() if name in metrics}
+    if "mape" not in metrics:
+        return "too few runs to hold some out: its error is not known yet"
+    return "error on held-out runs: " + ", ".join(f"{words} {100 * ratio:.1f}%" for words, ratio in known.items())
 
 
 def _adapt_datasets(datasets: tuple[str, ...], seed: int, seeds: int, *, as_json: bool) -> None:

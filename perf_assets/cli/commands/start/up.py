@@ -28,6 +28,7 @@ from perf_assets.cli.support.services import (
 from perf_assets.core.addresses import Addresses
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.paths import dagster_home, database_of, lake_root, mlflow_tracking_uri, sqlite_file
+from perf_assets.infra.leases import NO_OS_LOCKS
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.permissions import check_private_places
 from perf_assets.infra.postgres import Address, LeaseClaim, is_postgres
@@ -102,7 +103,7 @@ def command(port: int, mlflow_port: int, pages_port: int) -> None:
     # What these refuse is printed here, not in a service's log.
     landing_seconds()
     site = load_site(lake_root())
-    with _only_one(home):
+    with _only_one(home, lake_root()):
         stopped = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
@@ -141,14 +142,27 @@ def _addresses(port: int, mlflow_port: int, pages_port: int) -> Addresses:
 
 
 @contextmanager
-def _only_one(home: Path) -> Iterator[None]:
-    """Two daemons on one instance would start every run twice."""
+def _only_one(home: Path, lake: Path) -> Iterator[None]:
+    """Two daemons on one instance or one lake would do everything twice."""
+    # Not `*.lock`: those are waited for, and doctor warns of those that are held.
+    for_lake = lake / "locks" / "up"
     with ExitStack() as held:
         try:
             held.enter_context(exclusive(home / "up.lock", "perf-assets up", wait_seconds=0))
         except BusyError:
             running = (home / "up.lock").read_text().strip()
             raise BusyError(f"perf-assets up is already running on {home}: process {running}") from None
+        try:
+            held.enter_context(exclusive(for_lake, "perf-assets up", wait_seconds=0))
+        except BusyError:
+            running = for_lake.read_text().strip()
+            raise BusyError(
+                f"perf-assets up is already running on the lake {lake}, with another Dagster home than {home}: process "
+                f"{running}; two would do everything twice: stop it first, or name another lake (PERF_ASSETS_LAKE)"
+            ) from None
+        except OSError as error:
+            if error.errno not in NO_OS_LOCKS:
+                raise
         yield
 
 

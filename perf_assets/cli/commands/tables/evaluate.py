@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perf_assets.cli.support.groups import CommandGroup
 from perf_assets.cli.support.options import json_option, reference_option
 from perf_assets.cli.support.output import check_folder, print_json, print_table, say, say_stage
 from perf_assets.cli.support.tables import check_pattern, read_machine_tables, read_table, split_names
@@ -24,7 +25,7 @@ _PROTOCOLS = {"loao": "unseen application (leave one out)", "lomo": "unseen mach
 _VECTOR_PROTOCOLS = {"sample": "80/20 by configuration", "app": "unseen application (each in turn)"}
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Score methods beside their baselines on data of your own."""
 
