@@ -6,12 +6,15 @@ import sys
 import dagster as dg
 
 NAME = "progress"
+_OF_DAGSTER = ("Skipping step ", "Dependencies for step ")
+"""Starts of lines about what follows from a step that said its reason already."""
 
 
 class _OwnLines(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         meta = getattr(record, "dagster_meta", {})
-        return bool(meta) and meta.get("dagster_event") is None
+        is_own = bool(meta) and meta.get("dagster_event") is None
+        return is_own and not str(meta.get("orig_message", "")).startswith(_OF_DAGSTER)
 
 
 class _Plain(logging.Formatter):

@@ -87,6 +87,22 @@ def test_a_configuration_that_ran_on_the_reference_machine_is_answered_by_the_ch
     assert answer.warnings[0].startswith(f"from the same configuration on {fleet.reference}")
 
 
+def test_what_the_champion_knows_is_answered_though_nothing_answers_the_rest(
+    predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = next(name for name in ("ash", "birch") if name != fleet.reference)
+    asked = [fleet.run(0, machine=other, args="-n 999999"), fleet.run(fleet.unseen()[0], machine=other)]
+    # As on a lake whose machines have no RAJAPerf: there are no source models.
+    monkeypatch.setattr(predictor.models, "source", lambda: None)
+    with pytest.raises(UnknownError, match="no source model is registered"):
+        predictor.predict(asked, MACHINE)
+    (answer,), (note,) = predictor.predict_known(asked, MACHINE)
+    assert (answer.model, answer.args) == (NAME, asked[1].args)
+    assert note.startswith(f"1 of 2 runs are left out: the model of {MACHINE} starts from runs on {fleet.reference}")
+    with pytest.raises(UnknownError, match="no source model is registered"):
+        predictor.predict_known(asked[:1], MACHINE)
+
+
 def test_more_that_is_known_never_makes_a_wider_interval(predictor: Predictor, fleet: Fleet) -> None:
     source = predictor.models.source()
     assert source is not None

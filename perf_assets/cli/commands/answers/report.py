@@ -67,15 +67,15 @@ def _write_site(lake: Lake, *, as_json: bool) -> None:
     with_model = [name for name in lake.machines() if versions(registered_name(name))]
     failures = write_site(with_model, say_stage, has_amms=has_rows(lake, AMMS))
     machines = {name: page for name in lake.machines() if (lake.reports / (page := machine_page_name(name))).is_file()}
-    if not machines:
-        say(_NO_PAGES)
     index = lake.reports / INDEX
     if as_json:
         print_json({"index": index, "machines": machines, "others": list(other_pages(lake)), "failures": failures})
-    else:
+    elif index.is_file():
         click.echo(index)
     if failures:
         raise BadInputError("; ".join(failures))
+    if not machines:
+        say(_NO_PAGES)
 
 
 def _write_xamm(lake: Lake) -> tuple[Path, str, int]:
