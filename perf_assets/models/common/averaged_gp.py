@@ -4,10 +4,15 @@
 
 The f_s are functions that were learned elsewhere (from a source, or from other rows of the target), g is a Gaussian
 process whose kernel is a sum: a linear and a squared-exponential one in one of several spaces (the target's own
-features, or features weighted as they matter on the sources), and a linear one in the f_s, which gives each of them a
-weight of its own. Every combination of shares, length, noise, space and slope (0 or 1) of a fixed grid is a member.
-Members are not selected but averaged, each with the probability that its evidence gives it. The evidence is that of
-all contrasts of the rows: level and variance are integrated out, so neither needs a prior.
+features, these with weights drawn at random, or features weighted as they matter on the sources), and a linear one in
+the f_s, which gives each of them a weight of its own. Every combination of shares, length, noise, space and slope (0
+or 1) of a fixed grid is a member. Members are not selected but averaged, each with the probability that its evidence
+gives it. The evidence is that of all contrasts of the rows: level and variance are integrated out, so neither needs a
+prior.
+
+How much each of a few features of the target matters is not fitted, which a handful of rows would not bear, but
+averaged over, too: weights are drawn from what is believed of them before any row is seen, and the evidence of the rows
+says which of the draws are likely.
 
 The members that do not look at any source hold half of the prior probability. So a source that is of no use can cost
 at most a factor of two of evidence, whatever it is, and no rule decides beforehand which source is to be trusted.
@@ -17,7 +22,7 @@ without that row, follow from the fit to all rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,13 +43,28 @@ _NOISES = np.logspace(-4, 1, 16)
 """Variance of the noise relative to that of the process."""
 _USUAL_NOISE, _NOISE_FACTOR = 0.03, 9.0
 """The noise is expected at 3% of the variance, within a factor of nine: a handful of rows is not interpolated."""
+WEIGHT_FREEDOM = 3.0
+"""Standard deviation of the logarithm of a feature's weight around an equal share: a factor of twenty either way."""
+_DRAWS = 64
+"""Metrics drawn: weights of all features, each with its own."""
+_MOST_DRAWN_FEATURES = 20
+"""Features up to which metrics are drawn. Of hundreds of counters no draw comes near the weights that they have, and
+the draw that fits a handful of rows best does so by luck."""
+_DRAWN_SHARES = (0.0, 0.3, 0.7)
+"""Linear shares in a drawn metric: where the kernel is all but linear, the plain features are as good."""
+_SIFTED_ROWS, _SIFTED_DRAWS = 64, 8
+"""Rows on which the likeliest draws are told from the others where there are more rows, and how many stay."""
 _MANY = 250
 """Rows that members are weighed on where there are more; only the likely ones are fitted to all."""
 _LIKELY, _NEGLIGIBLE = 1e-2, 1e-6
+_BLOCK = 2_000_000
+"""Numbers that are compared at once, rows x training rows x features."""
 _TINY, _CONSTANT = 1e-12, 1e-9
 
 TARGET_ONLY, SOURCE_METRIC, SOURCE_FUNCTIONS = "target_only", "source_metric", "source_functions"
 """What a member looks at: the target's own features; these weighted as on the sources; functions of the sources."""
+_OWN, _DRAWN = "0", "drawn"
+"""Names of spaces: the target's own features as they are, and with drawn weights."""
 
 
 class AverageSettings(BaseModel, frozen=True):
@@ -87,7 +107,8 @@ class Inputs:
 class Member(NamedTuple):
     """One process of the grid."""
 
-    space: int
+    space: str
+    """Position among the spaces of the inputs (`0` is the target's own), or `drawn` and the position of the draw."""
     linear_share: float
     length: float
     source_share: float
@@ -99,7 +120,46 @@ class Member(NamedTuple):
         """What it looks at."""
         if self.source_share > 0 or self.slope > 0:
             return SOURCE_FUNCTIONS
-        return SOURCE_METRIC if self.space > 0 else TARGET_ONLY
+        return TARGET_ONLY if self.space == _OWN or self.is_drawn else SOURCE_METRIC
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether features have weights that were drawn."""
+        return self.space.startswith(_DRAWN)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnMetrics:
+    """What processes in drawn metrics of the target's own features say, collapsed: as few arrays as can be."""
+
+    weights: Floats
+    """Metrics x features: what a squared difference counts."""
+    units: Floats
+    """Mean squared distance of two training rows, by metric."""
+    coefficients: Floats
+    """Metrics x lengths x training rows."""
+    slopes: Floats
+    """Sum of all linear kernels: one number per feature."""
+
+    @classmethod
+    def none(cls, inputs: Inputs) -> "DrawnMetrics":
+        """No metric at all."""
+        features = inputs.spaces[0].shape[1]
+        rows = np.empty((0, len(_LENGTHS), len(inputs)))
+        return cls(np.empty((0, features)), np.empty(0), rows, np.zeros(features))
+
+    def predict(self, rows: Floats, known: Floats) -> Floats:
+        """Sum of the kernels at rows x own features; `known` are the training rows."""
+        mean = np.asarray(rows @ self.slopes)
+        if not len(self.weights):
+            return mean
+        at_once = max(1, _BLOCK // max(known.size, 1))
+        for start in range(0, len(rows), at_once):
+            block = slice(start, start + at_once)
+            squares = (rows[block, None] - known) ** 2 @ (self.weights / self.units[:, None]).T
+            for length, of_rows in zip(_LENGTHS, self.coefficients.transpose(1, 2, 0), strict=True):
+                mean[block] += np.einsum("ijk,jk->i", _smooth(squares, length, 1.0), of_rows)
+        return mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +172,7 @@ class AveragedGp:
     """Coefficient of each training row, by kernel (`linear/SPACE`, `smooth/SPACE/LENGTH`, `source`)."""
     units: tuple[float, ...]
     """Mean squared distance of two training rows, by space."""
+    metrics: DrawnMetrics
     level: float
     slope: float
     shares: Mapping[str, float]
@@ -127,17 +188,18 @@ class AveragedGp:
         chosen = np.arange(len(target))
         if len(target) > _MANY:
             chosen = np.sort(np.random.default_rng(0).permutation(len(target))[:_MANY])
-        kernels = _Kernels.of(inputs.at(chosen))
+        drawn = _sifted(inputs.at(chosen), target[chosen], _drawn(inputs.spaces[0].shape[1]))
+        kernels = _Kernels.of(inputs.at(chosen), drawn)
         fits = list(_fit_grid(kernels, target[chosen]))
         members = [member for fit in fits for member in fit.members]
         log_weights = np.concatenate([fit.evidence for fit in fits]) + _log_prior(
-            members, settings or AverageSettings()
+            members, settings or AverageSettings(), len(drawn) / _DRAWS
         )
         if len(chosen) < len(target):
             weights = _normalised(log_weights)
             likely = np.flatnonzero(weights >= min(_LIKELY, weights.max()))
-            kernels = _Kernels.of(inputs)
-            fits = [_fit_members(kernels, target, [members[i]]) for i in likely]
+            kernels = _Kernels.of(inputs, drawn)
+            fits = list(_fit_members(kernels, target, [[members[i]] for i in likely]))
             members, log_weights = [members[i] for i in likely], log_weights[likely]
         return cls._collapse(kernels, target, members, _Fits.joined(fits), log_weights)
 
@@ -148,22 +210,20 @@ class AveragedGp:
         weights = _normalised(log_weights)
         weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
         weights /= weights.sum()
-        level, slope = 0.0, 0.0
+        slope = float(weights @ [member.slope for member in members])
+        level = float(target.mean()) - slope * float(kernels.mean_function.mean())
         coefficients: dict[str, Floats] = {}
-        for i in np.flatnonzero(weights).tolist():
-            member, dual = members[i], fits.dual[i]
-            explained = member.slope * kernels.mean_function + member.noise * dual
-            for name, share in _parts(member):
-                share_of_dual = weights[i] * share / kernels.scales[name] * dual
-                coefficients[name] = coefficients.get(name, 0.0) + share_of_dual
-                explained = explained + share * (kernels.matrices[name] @ dual)
-            level += weights[i] * float(np.mean(target - explained))
-            slope += weights[i] * member.slope
+        for parts, dual in _weighted(members, weights, fits.dual):
+            for name, share in parts:
+                coefficients[name] = coefficients.get(name, 0.0) + share / kernels.scales[name] * dual
+                level -= share * float(kernels.matrices[name].mean(axis=0) @ dual)
         kinds = np.array([member.kind for member in members])
+        own = {name: coefficients.pop(name) for name in list(coefficients) if f"/{_DRAWN}" in name}
         return cls(
             rows=kernels.inputs,
             coefficients=coefficients,
             units=kernels.units,
+            metrics=_collapsed(kernels, own),
             level=level,
             slope=slope,
             shares={str(kind): float(weights[kinds == kind].sum()) for kind in np.unique(kinds)},
@@ -192,12 +252,12 @@ class AveragedGp:
                 mean += _smooth(squares[space], float(where[1]), self.units[space]) @ coefficients
         if self.slope:
             mean += self.slope * inputs.functions.mean(axis=1)
-        return mean
+        return np.asarray(mean + self.metrics.predict(inputs.spaces[0], self.rows.spaces[0]))
 
     def description(self) -> dict[str, Any]:
         """Everything that is not an array."""
         return {
-            "units": list(self.units),
+            "units": list(self.units[: len(self.rows.spaces)]),
             "level": self.level,
             "slope": self.slope,
             "shares": dict(self.shares),
@@ -208,6 +268,7 @@ class AveragedGp:
         """Training rows and coefficients; held-out predictions are not stored."""
         arrays: dict[str, NDArray[Any]] = {f"space{i}": space for i, space in enumerate(self.rows.spaces)}
         arrays["functions"] = self.rows.functions
+        arrays |= {f"metric_{name}": getattr(self.metrics, name) for name in _METRIC_ARRAYS}
         return arrays | {f"coefficients{i}": one for i, one in enumerate(self.coefficients.values())}
 
     @classmethod
@@ -215,10 +276,15 @@ class AveragedGp:
         """A fitted average from what `description` and `arrays` gave; it has no held-out predictions."""
         spaces = tuple(arrays[f"space{i}"] for i in range(len(description["units"])))
         coefficients = {name: arrays[f"coefficients{i}"] for i, name in enumerate(description["kernels"])}
+        rows = Inputs(spaces, arrays["functions"])
+        # Models stored before metrics were drawn have none.
+        has_metrics = f"metric_{_METRIC_ARRAYS[0]}" in arrays
+        metrics = {name: arrays[f"metric_{name}"] for name in _METRIC_ARRAYS} if has_metrics else None
         return cls(
-            rows=Inputs(spaces, arrays["functions"]),
+            rows=rows,
             coefficients=coefficients,
             units=tuple(description["units"]),
+            metrics=DrawnMetrics(**metrics) if metrics else DrawnMetrics.none(rows),
             level=description["level"],
             slope=description["slope"],
             shares=description["shares"],
@@ -227,29 +293,39 @@ class AveragedGp:
         )
 
 
+_METRIC_ARRAYS = tuple(one.name for one in fields(DrawnMetrics))
+
+
 @dataclass(frozen=True, eq=False)
 class _Kernels:
     """Kernel matrices of the training rows, each scaled to a mean variance of 1 over the contrasts of the rows."""
 
     inputs: Inputs
+    drawn: Floats
+    """Metrics x own features: drawn weights."""
     matrices: Mapping[str, Floats]
     scales: Mapping[str, float]
     units: tuple[float, ...]
+    """Mean squared distance of two rows: of every space of the inputs, then of every drawn metric."""
     contrasts: Floats
     """Rows x (rows - 1): an orthonormal basis of all that does not change with the level."""
+    contrasted: Mapping[str, Floats]
+    """The matrices among the contrasts."""
     mean_function: Floats
     """Mean of the source functions at each row; 0 without any."""
 
     @classmethod
-    def of(cls, inputs: Inputs) -> "_Kernels":
+    def of(cls, inputs: Inputs, drawn: Floats) -> "_Kernels":
         count = len(inputs)
         centring = np.eye(count) - 1.0 / count
-        units = tuple(2 * float(((s - s.mean(axis=0)) ** 2).sum(axis=1).mean()) + _TINY for s in inputs.spaces)
+        spaces = {str(i): space for i, space in enumerate(inputs.spaces)}
+        spaces |= {f"{_DRAWN}{i}": inputs.spaces[0] * np.sqrt(weights) for i, weights in enumerate(drawn)}
+        units = tuple(2 * float(((s - s.mean(axis=0)) ** 2).sum(axis=1).mean()) + _TINY for s in spaces.values())
         raw: dict[str, Floats] = {}
-        for i, (space, unit) in enumerate(zip(inputs.spaces, units, strict=True)):
-            raw[f"linear/{i}"] = space @ space.T / max(space.shape[1], 1)
+        for (name, space), unit in zip(spaces.items(), units, strict=True):
+            raw[f"linear/{name}"] = space @ space.T / max(space.shape[1], 1)
             squares = squared_distances(space, space)
-            raw |= {f"smooth/{i}/{length}": _smooth(squares, length, unit) for length in _LENGTHS}
+            raw |= {f"smooth/{name}/{length}": _smooth(squares, length, unit) for length in _LENGTHS}
         mean_function = np.zeros(count)
         if inputs.functions.shape[1]:
             raw["source"] = inputs.functions @ inputs.functions.T / inputs.functions.shape[1]
@@ -257,14 +333,16 @@ class _Kernels:
         variances = {k: float((m * centring).sum()) / max(count - 1, 1) for k, m in raw.items()}
         # A kernel in which all rows are alike says nothing, and must not be blown up.
         scales = {k: variance if variance > _CONSTANT else np.inf for k, variance in variances.items()}
-        basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0]
+        basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0][:, 1:]
         matrices = {name: matrix / scales[name] for name, matrix in raw.items()}
         return cls(
             inputs=inputs,
+            drawn=drawn,
             matrices=matrices,
             scales=scales,
             units=units,
-            contrasts=basis[:, 1:],
+            contrasts=basis,
+            contrasted={name: basis.T @ matrix @ basis for name, matrix in matrices.items()},
             mean_function=mean_function,
         )
 
@@ -299,42 +377,111 @@ class _Fits:
 def _fit_grid(kernels: _Kernels, target: Floats) -> Iterator[_Fits]:
     """All members; those that differ in slope or noise alone share one eigendecomposition."""
     has_functions = kernels.inputs.functions.shape[1] > 0
-    for space in range(len(kernels.inputs.spaces)):
-        for linear in _LINEAR_SHARES:
-            for length in _LENGTHS if linear < 1 else (1.0,):
-                for source in _SOURCE_SHARES if has_functions else (0.0,):
-                    members = [
-                        Member(space, linear, length, source, slope, float(noise))
-                        for slope in (_SLOPES if has_functions else (0.0,))
-                        for noise in _NOISES
-                    ]
-                    yield _fit_members(kernels, target, members)
+    alike = [
+        [
+            Member(str(space), linear, length, source, slope, float(noise))
+            for slope in (_SLOPES if has_functions else (0.0,))
+            for noise in _NOISES
+        ]
+        for space in range(len(kernels.inputs.spaces))
+        for linear in _LINEAR_SHARES
+        for length in (_LENGTHS if linear < 1 else (1.0,))
+        for source in (_SOURCE_SHARES if has_functions else (0.0,))
+    ]
+    yield from _fit_members(kernels, target, alike)
+    for draw in range(len(kernels.drawn)):
+        yield from _fit_drawn(kernels, target, draw)
 
 
-def _fit_members(kernels: _Kernels, target: Floats, members: Sequence[Member]) -> _Fits:
-    """Members that have the same kernel and differ in slope and noise."""
+def _fit_drawn(kernels: _Kernels, target: Floats, draw: int) -> Iterator[_Fits]:
+    """All members of one drawn metric."""
+    alike = [
+        [Member(f"{_DRAWN}{draw}", linear, length, 0.0, 0.0, float(noise)) for noise in _NOISES]
+        for linear in _DRAWN_SHARES
+        for length in _LENGTHS
+    ]
+    return _fit_members(kernels, target, alike)
+
+
+def _drawn(features: int) -> Floats:
+    """Metrics x features: weights as they may be, always the same; one feature has no metric but its own."""
+    if not 2 <= features <= _MOST_DRAWN_FEATURES:
+        return np.empty((0, features))
+    return np.exp(WEIGHT_FREEDOM * np.random.default_rng(0).standard_normal((_DRAWS, features)))
+
+
+def _sifted(inputs: Inputs, target: Floats, drawn: Floats) -> Floats:
+    """The likeliest of the drawn metrics, by some of the rows; all of them where rows are few."""
+    if len(target) <= _SIFTED_ROWS or not len(drawn):
+        return drawn
+    some = np.random.default_rng(0).permutation(len(target))[:_SIFTED_ROWS]
+    kernels = _Kernels.of(Inputs.alone(inputs.spaces[0][some]), drawn)
+    evidence = []
+    for draw in range(len(drawn)):
+        fits = _Fits.joined(list(_fit_drawn(kernels, target[some], draw)))
+        evidence.append(np.logaddexp.reduce(fits.evidence + _log_noise_prior(fits.members)))
+    return drawn[np.sort(np.argsort(evidence)[-_SIFTED_DRAWS:])]
+
+
+def _collapsed(kernels: _Kernels, coefficients: Mapping[str, Floats]) -> DrawnMetrics:
+    """Coefficients of kernels in drawn metrics, by name, in as few arrays as can be."""
+    own = kernels.inputs.spaces[0]
+    smooth = np.zeros((len(kernels.drawn), len(_LENGTHS), len(own)))
+    slopes = np.zeros(own.shape[1])
+    for name, of_rows in coefficients.items():
+        kind, space, *length = name.split("/")
+        draw = int(space.removeprefix(_DRAWN))
+        if kind == "linear":
+            slopes += kernels.drawn[draw] * (own.T @ of_rows) / max(own.shape[1], 1)
+        else:
+            smooth[draw, _LENGTHS.index(float(length[0]))] = of_rows
+    used = np.flatnonzero(smooth.any(axis=(1, 2)))
+    units = np.array(kernels.units[len(kernels.inputs.spaces) :])
+    return DrawnMetrics(kernels.drawn[used], units[used], smooth[used], slopes)
+
+
+def _fit_members(kernels: _Kernels, target: Floats, alike: Sequence[Sequence[Member]]) -> Iterator[_Fits]:
+    """Members in groups of the same size; those of a group have the same kernel, and differ in slope and noise."""
+    at_once = max(1, _BLOCK // len(target) ** 2)
+    for start in range(0, len(alike), at_once):
+        yield _fit_groups(kernels, target, alike[start : start + at_once])
+
+
+def _fit_groups(kernels: _Kernels, target: Floats, alike: Sequence[Sequence[Member]]) -> _Fits:
     contrasts = kernels.contrasts
-    kernel = np.sum([share * kernels.matrices[name] for name, share in _parts(members[0])], axis=0)
-    values, vectors = np.linalg.eigh(contrasts.T @ kernel @ contrasts)
-    slopes, noises = np.array([(member.slope, member.noise) for member in members]).T
+    among = [np.sum([share * kernels.contrasted[name] for name, share in _parts(group[0])], axis=0) for group in alike]
+    values, vectors = np.linalg.eigh(np.stack(among))
+    settings = np.array([[(member.slope, member.noise) for member in group] for group in alike])
+    slopes, noises = settings[:, None, :, 0], settings[:, None, :, 1]
     wanted = target[:, None] - slopes * kernels.mean_function[:, None]
-    projected = vectors.T @ (contrasts.T @ wanted)
-    spectra = np.maximum(values, 0)[:, None] + noises
+    projected = vectors.transpose(0, 2, 1) @ (contrasts.T @ wanted)
+    spectra = np.maximum(values, 0)[:, :, None] + noises
     rotated = contrasts @ vectors
     dual = rotated @ (projected / spectra)
     diagonal = np.maximum((rotated**2) @ (1 / spectra), _TINY)
-    squares = (projected**2 / spectra).sum(axis=0) + _TINY
-    logs = np.log(spectra).sum(axis=0)
+    squares = (projected**2 / spectra).sum(axis=1, keepdims=True) + _TINY
+    logs = np.log(spectra).sum(axis=1, keepdims=True)
     degrees = len(target) - 1
     residual = dual / diagonal
     squares_without = np.maximum(squares - residual**2 * diagonal, _TINY)
-    return _Fits(
-        tuple(members),
-        -0.5 * (degrees * np.log(squares) + logs),
-        dual.T,
-        residual.T,
-        (-0.5 * ((degrees - 1) * np.log(squares_without) + logs + np.log(diagonal))).T,
-    )
+    without = -0.5 * ((degrees - 1) * np.log(squares_without) + logs + np.log(diagonal))
+    by_member = [np.concatenate(one.transpose(0, 2, 1)) for one in (dual, residual, without)]
+    evidence = -0.5 * (degrees * np.log(squares) + logs)
+    return _Fits(tuple(member for group in alike for member in group), evidence.ravel(), *by_member)
+
+
+def _weighted(
+    members: Sequence[Member], weights: Floats, dual: Floats
+) -> Iterator[tuple[list[tuple[str, float]], Floats]]:
+    """Kernels with their shares, and the weighted sum of the dual coefficients, of members that follow each other and
+    have the same kernel.
+    """
+    kernels = [member[: Member._fields.index("slope")] for member in members]
+    starts = [i for i, kernel in enumerate(kernels) if i == 0 or kernel != kernels[i - 1]]
+    sums = np.add.reduceat(weights[:, None] * dual, starts)
+    for start, total in zip(starts, sums, strict=True):
+        if total.any():
+            yield _parts(members[start]), total
 
 
 def _parts(member: Member) -> list[tuple[str, float]]:
@@ -348,15 +495,28 @@ def _parts(member: Member) -> list[tuple[str, float]]:
     return [(name, share) for name, share in parts if share > 0]
 
 
-def _log_prior(members: Sequence[Member], settings: AverageSettings) -> Floats:
-    """Logarithm of the prior probability of each member."""
-    noises = np.array([member.noise for member in members])
-    logs = -0.5 * (np.log(noises / _USUAL_NOISE) / np.log(_NOISE_FACTOR)) ** 2
+def _log_prior(members: Sequence[Member], settings: AverageSettings, kept: float) -> Floats:
+    """Logarithm of the prior probability of each member; `kept`: share of the drawn metrics that are left.
+
+    Of the target's own features it is as likely that all matter alike as that each has a weight of its own.
+    """
+    logs = _log_noise_prior(members)
     is_alone = np.array([member.kind == TARGET_ONLY for member in members])
-    for chosen, mass in ((is_alone, settings.target_only_prior), (~is_alone, 1 - settings.target_only_prior)):
+    is_drawn = np.array([member.is_drawn for member in members])
+    alike = 0.5 if is_drawn.any() else 1.0
+    for chosen, mass in (
+        (is_alone & ~is_drawn, alike * settings.target_only_prior),
+        (is_drawn, (1 - alike) * kept * settings.target_only_prior),
+        (~is_alone, 1 - settings.target_only_prior),
+    ):
         if chosen.any():
             logs[chosen] += np.log(mass) - np.log(np.exp(logs[chosen]).sum())
-    return np.asarray(logs)
+    return logs
+
+
+def _log_noise_prior(members: Sequence[Member]) -> Floats:
+    noises = np.array([member.noise for member in members])
+    return np.asarray(-0.5 * (np.log(noises / _USUAL_NOISE) / np.log(_NOISE_FACTOR)) ** 2)
 
 
 def _held_out(target: Floats, fits: _Fits, log_weights: Floats) -> Floats:

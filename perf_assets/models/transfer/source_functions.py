@@ -18,7 +18,7 @@ from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs, varies
 from perf_assets.models.common import archive
-from perf_assets.models.common.averaged_gp import squared_distances
+from perf_assets.models.common.averaged_gp import WEIGHT_FREEDOM, squared_distances
 from perf_assets.models.common.small_models import Forest, fit_deep_trees
 
 _METRIC_ROWS = 250
@@ -32,8 +32,6 @@ _LEAST_ROWS = 12
 """Rows below which nothing can be held out of a table."""
 _BEYOND_CHANCE = 2.0
 """Standard errors by which a function must be better than the mean of its table."""
-_WEIGHT_FREEDOM = 3.0
-"""Standard deviation of the logarithm of a feature's weight around an equal share: a factor of twenty either way."""
 _JITTER = 1e-5
 _FLAT = 10.0
 """Variance of the level of a standardised target: as good as unknown."""
@@ -225,9 +223,9 @@ def _fit_metric(
     bounds = [(-12.0, 5.0)] * count + [(-8.0, 4.0), (-12.0, 4.0), (-9.0, 1.0)] * len(data)
 
     def objective(logs: Floats) -> tuple[float, Floats]:
-        apart = (logs[:count] + np.log(count)) / _WEIGHT_FREEDOM
+        apart = (logs[:count] + np.log(count)) / WEIGHT_FREEDOM
         value, gradient = 0.5 * float(apart @ apart), np.zeros_like(logs)
-        gradient[:count] = apart / _WEIGHT_FREEDOM
+        gradient[:count] = apart / WEIGHT_FREEDOM
         weights = np.exp(logs[:count])[features]
         for i, (rows, wanted) in enumerate(data):
             own = slice(count + 3 * i, count + 3 * i + 3)

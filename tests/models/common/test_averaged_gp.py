@@ -75,6 +75,34 @@ def test_many_rows_are_fitted_by_the_likely_members() -> None:
     assert set(model.shares) == {TARGET_ONLY}
 
 
+def test_features_that_do_not_matter_are_told_from_those_that_do() -> None:
+    """With more features no metrics are drawn; those added here do not vary, so all else is the same."""
+    rows = np.random.default_rng(1).normal(size=(400, 8))
+    target = np.sin(2 * rows[:, 3]) + 0.5 * rows[:, 5]
+    many = np.hstack([rows, np.zeros((400, 20))])
+    drawn, alike = (
+        AveragedGp.fit(Inputs.alone(inputs[:40]), target[:40]).predict(Inputs.alone(inputs[40:]))
+        for inputs in (rows, many)
+    )
+    assert np.mean((drawn - target[40:]) ** 2) < 0.7 * np.mean((alike - target[40:]) ** 2)
+
+
+def test_predictions_in_drawn_metrics_do_not_depend_on_the_rows_beside() -> None:
+    rows = np.random.default_rng(1).normal(size=(300, 8))
+    target = np.sin(2 * rows[:, 3])
+    model = AveragedGp.fit(Inputs.alone(rows[:30]), target[:30])
+    assert len(model.metrics.weights)
+    by_row = [model.predict(Inputs.alone(row[None]))[0] for row in rows[30:]]
+    assert model.predict(Inputs.alone(rows[30:])) == pytest.approx(by_row, abs=1e-9)
+
+
+def test_models_stored_before_metrics_were_drawn_answer() -> None:
+    model = AveragedGp.fit(Inputs.alone(ROWS[:12]), TARGET[:12])
+    arrays = {name: values for name, values in model.arrays().items() if not name.startswith("metric_")}
+    again = AveragedGp.restore(model.description(), arrays)
+    assert np.isfinite(again.predict(Inputs.alone(ROWS[12:]))).all()
+
+
 def test_the_same_after_storing() -> None:
     inputs = with_source(ROWS[:12], TRUTH[:12])
     model = AveragedGp.fit(inputs, TARGET[:12])
