@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ _PALETTE = (
     *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22", "#111111"),
     *("#000080", "#7fd67f", "#f2a6a6", "#c5a3e8", "#006d5b", "#ffbf00", "#9a9a9a", "#800000", "#66b3ff", "#5c5c00"),
 )
+DPI = 130
 GREY = "#9aa5b1"
 BLUE = "#2563a8"
 ORANGE = "#d9731a"
@@ -105,14 +106,14 @@ def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, ta
     return written(figure, target)
 
 
-def _percent_axis(axes: Axes, which: str, found: pd.DataFrame, *, room_for_text: bool = False) -> None:
+def _percent_axis(axes: Axes, which: Literal["x", "y"], found: pd.DataFrame, *, room_for_text: bool = False) -> None:
     """Percentages from below the smallest mean or median to above the largest, with its spread."""
     low = 100 * found[["mape", "median"]].min().min()
     high = 100 * max((found["mape"] + found["spread"]).max(), found["median"].max())
     percent_axis(axes, which, low, high, room=_ROOM if room_for_text else 0.1)
 
 
-def percent_axis(axes: Axes, which: str, low: float, high: float, *, room: float) -> None:
+def percent_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, *, room: float) -> None:
     """Percentages; logarithmic where values differ widely, and then from below the smallest.
 
     The room beyond the largest is a part of the length of the axis.
@@ -129,14 +130,19 @@ def percent_axis(axes: Axes, which: str, low: float, high: float, *, room: float
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}%" if value >= 1 else f"{value:g}%"))
     axis.set_minor_formatter(NullFormatter())
-    axes.grid(axis="x" if which == "x" else "y", color="#dddddd", linewidth=0.6)
+    plain(axes, which)
+
+
+def plain(axes: Axes, which: Literal["both", "x", "y"] = "both") -> None:
+    """A grid behind what is drawn, and no frame at the top and at the right."""
+    axes.grid(axis=which, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def written(figure: Figure, target: Target) -> Figure:
     """The figure, stored as PNG."""
-    save(figure, target, 130)
+    save(figure, target, DPI)
     return figure
 
 

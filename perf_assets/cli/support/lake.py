@@ -24,9 +24,11 @@ def check_registry() -> None:
         raise BadInputError(f"no model is registered in {lake_root()}: {advice}")
 
 
-def check_known(lake: Lake, machines: Sequence[str]) -> None:
-    """Refuse an unknown machine whose name resembles a known one, before models are loaded."""
-    known = lake.machines()
+def check_machines(machines: Sequence[str]) -> None:
+    """Refuse what cannot be the id of a machine, and an unknown one that resembles a known one, before models load."""
+    for machine in machines:
+        check_machine(machine)
+    known = Lake.default().machines()
     for machine in machines:
         if known and machine not in known and (near := like(machine, known)):
             raise UnknownError(f"machine {machine!r} is not known: did you mean {near}?")

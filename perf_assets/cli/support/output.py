@@ -5,11 +5,16 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import printable, without_passwords
+from perf_assets.core.text import csv_of, printable, without_passwords
+from perf_assets.infra.files import write_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PIPE_WIDTH = 120
 
@@ -25,6 +30,31 @@ def _without_nan(document: object) -> object:
     if isinstance(document, list | tuple):
         return [_without_nan(value) for value in document]
     return None if isinstance(document, float) and not math.isfinite(document) else document
+
+
+def print_result(document: object, text: object, *, as_json: bool) -> None:
+    """Print a result as one JSON document, or as a line for people."""
+    print_json(document) if as_json else click.echo(text)
+
+
+def print_file(document: object, frame: "pd.DataFrame", out: Path | None, *, as_json: bool, as_csv: bool) -> bool:
+    """Write a result into a file as its ending says, or print it as JSON or CSV; False where it is for people."""
+    if out is not None:
+        text = json.dumps(document, indent=1) if out.suffix == ".json" else csv_of(frame)
+        write_bytes(out.absolute(), text.encode())
+    elif as_json:
+        print_json(document)
+    elif as_csv:
+        click.echo(csv_of(frame), nl=False)
+    return out is not None or as_json or as_csv
+
+
+def check_formats(out: Path | None, *, as_json: bool, as_csv: bool) -> None:
+    """Refuse two formats at once, and a file in a folder that is not there."""
+    if as_json and as_csv:
+        raise BadInputError("--json and --csv exclude each other: choose one")
+    if out is not None:
+        check_folder(out)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -8,11 +8,10 @@ from perf_assets.demo.writers.rajaperf_command import command, output_directory
 from perf_assets.demo.writers.rajaperf_tables import (
     SEPARATOR,
     Suite,
-    fom_report,
+    measured_reports,
     mpi_line,
     number_width,
-    speedup_report,
-    timing_report,
+    write_reports,
 )
 
 _HEADS = ("Kernel", "Kernel")
@@ -40,14 +39,7 @@ def write_rajaperf_2024(directory: Path, run: BenchmarkRun) -> None:
         "cmd.txt": command(suite) + "\n" + _outcome(run),
         "stdout.log": _standard_output(suite, kernels),
     }
-    for combiner in suite.combiners:
-        reports[f"RAJAPerf-timing-{combiner}.csv"] = timing_report(suite, combiner, _HEADS)
-        reports[f"RAJAPerf-speedup-{combiner}.csv"] = speedup_report(suite, combiner, _HEADS)
-    merit = fom_report(suite, not_run="0")
-    if merit is not None:
-        reports["RAJAPerf-fom.csv"] = merit
-    for name, text in reports.items():
-        (directory / name).write_text(text, encoding="ascii")
+    write_reports(directory, reports | measured_reports(suite, _HEADS, not_run="0"))
 
 
 def _kernels_table(suite: Suite) -> str:

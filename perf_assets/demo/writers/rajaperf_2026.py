@@ -10,12 +10,11 @@ from perf_assets.demo.writers.rajaperf_command import command
 from perf_assets.demo.writers.rajaperf_tables import (
     SEPARATOR,
     Suite,
-    fom_report,
+    measured_reports,
     mpi_line,
     number_width,
     quotient,
-    speedup_report,
-    timing_report,
+    write_reports,
 )
 
 _HEADS = ("Variant", "Tuning")
@@ -33,14 +32,7 @@ def write_rajaperf_2026(directory: Path, run: BenchmarkRun) -> None:
         "RAJAPerf-checksum.txt": checksum_report(suite, has_verdict=True),
         "cmd.txt": command(suite) + "\n",
     }
-    for combiner in suite.combiners:
-        reports[f"RAJAPerf-timing-{combiner}.csv"] = timing_report(suite, combiner, _HEADS)
-        reports[f"RAJAPerf-speedup-{combiner}.csv"] = speedup_report(suite, combiner, _HEADS)
-    merit = fom_report(suite, not_run="Not run")
-    if merit is not None:
-        reports["RAJAPerf-fom.csv"] = merit
-    for name, text in reports.items():
-        (directory / name).write_text(text, encoding="ascii")
+    write_reports(directory, reports | measured_reports(suite, _HEADS, not_run="Not run"))
 
 
 def _counts(kernel: KernelRun) -> dict[str, int]:

@@ -1,9 +1,10 @@
 """The RAJAPerf reports that all releases write alike: timing, speedup, figure of merit."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 
 from perf_assets.demo.simulated import BenchmarkRun, KernelRun
@@ -188,3 +189,19 @@ def _slowdown(suite: Suite, kernel: str, column: Column) -> float | None:
     if time is None:
         return None
     return 0.0 if base_time is None else quotient(time - base_time, base_time) + 0.0
+
+
+def measured_reports(suite: Suite, heads: tuple[str, str], not_run: str) -> dict[str, str]:
+    """Reports that every release writes, by the name of the file: times, speedups, figures of merit."""
+    reports = {}
+    for combiner in suite.combiners:
+        reports[f"RAJAPerf-timing-{combiner}.csv"] = timing_report(suite, combiner, heads)
+        reports[f"RAJAPerf-speedup-{combiner}.csv"] = speedup_report(suite, combiner, heads)
+    merit = fom_report(suite, not_run=not_run)
+    return reports if merit is None else {**reports, "RAJAPerf-fom.csv": merit}
+
+
+def write_reports(directory: Path, reports: Mapping[str, str]) -> None:
+    """Write reports by their names."""
+    for name, text in reports.items():
+        (directory / name).write_text(text, encoding="ascii")

@@ -42,16 +42,9 @@ class Questions:
 
     def blocks(self, size: int) -> Iterator["Questions"]:
         """Iterate over all questions in blocks of at most `size`."""
-        for start in range(0, len(self.sources), size):
-            part = slice(start, start + size)
-            yield Questions(
-                sources=self.sources[part],
-                targets=self.targets[part],
-                apps=self.apps[part],
-                configurations=self.configurations[part],
-                counters=self.counters[part],
-                log_seconds=self.log_seconds[part],
-            )
+        places = np.arange(len(self.sources))
+        for start in range(0, len(places), size):
+            yield self.where((places >= start) & (places < start + size)) if len(places) > size else self
 
 
 def with_questions(known: PairedSamples, questions: Questions) -> tuple[PairedSamples, Examples]:

@@ -97,7 +97,7 @@ class PriorBasis:
         if terms is None:
             place = hidden.machines.index
             terms = prior_terms(hidden, place(target), self.fit_component, self.components, place(source))
-        return Prior.of(terms, {name: self.fit_component(name, hidden) for name in terms.weights})
+        return terms.with_components({name: self.fit_component(name, hidden) for name in terms.weights})
 
     def fit_component(self, name: str, samples: PairedSamples) -> FittedComponent:
         """A component that saw what can be seen in `samples`, which are those of training with some of it hidden."""

@@ -17,6 +17,7 @@ from perf_assets.features.samples import Examples, Floats, PairedSamples, balanc
 from perf_assets.features.standardise import Scaler, fit_scaler
 from perf_assets.models.amm.relative import RelativeAmm
 from perf_assets.models.common import archive
+from perf_assets.models.common.averaged_gp import squared_distances
 from perf_assets.models.source.precomputed import RadialSums, RunTerms
 
 _FILE = "bilinear.npz"
@@ -131,6 +132,4 @@ class BilinearModel:
         return np.column_stack([np.ones(len(basis)), basis])
 
     def _similarity(self, runs: Floats) -> Floats:
-        squares = (runs**2).sum(1)[:, None] + (self._landmarks**2).sum(1)[None] - 2 * runs @ self._landmarks.T
-        similarity: Floats = np.exp(-np.maximum(squares, 0) / (2 * self.settings.length**2))
-        return similarity
+        return np.asarray(np.exp(-squared_distances(runs, self._landmarks) / (2 * self.settings.length**2)))

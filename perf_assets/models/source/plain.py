@@ -1,6 +1,7 @@
 """Plain answers that a source model steps aside for where it knows no better: candidates of every blend."""
 
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -16,39 +17,34 @@ PLAIN = {
 """Plain answers by name, in words."""
 
 
-class Unchanged:
+class _NothingFitted:
+    """A plain answer for which nothing is fitted."""
+
+    def save(self, folder: Path) -> None:
+        """Leave a mark: there is nothing to store."""
+        archive.save(folder / _FILE, {}, {})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Make it again."""
+        return cls()
+
+
+class Unchanged(_NothingFitted):
     """Every run takes as long as on its source."""
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times: 0."""
         return np.zeros(len(examples))
 
-    def save(self, folder: Path) -> None:
-        """Nothing is fitted."""
-        archive.save(folder / _FILE, {}, {})
 
-    @classmethod
-    def load(cls, folder: Path) -> "Unchanged":
-        """Read what `save` wrote."""
-        return cls()
-
-
-class BenchmarkMean:
+class BenchmarkMean(_NothingFitted):
     """Every run changes by the mean benchmark ratio of its pair of machines."""
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
         means = samples.benchmark_log_ratios(samples.benchmark_rows()).mean(axis=2)
         return np.asarray(means[examples.source, examples.target])
-
-    def save(self, folder: Path) -> None:
-        """Nothing is fitted."""
-        archive.save(folder / _FILE, {}, {})
-
-    @classmethod
-    def load(cls, folder: Path) -> "BenchmarkMean":
-        """Read what `save` wrote."""
-        return cls()
 
 
 class PairMedian:

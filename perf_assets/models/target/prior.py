@@ -8,7 +8,7 @@ is the bilinear model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ _NEARLY_MOST = 0.9
 """Share of the runs that a reference machine must have in common with the target, of the most that any has."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PriorTerms:
     """What known machines that played the target taught about a prior."""
 
@@ -88,28 +88,16 @@ class PriorTerms:
             beats_no_change=description.get("beats_no_change", True),
         )
 
+    def with_components(self, components: dict[str, FittedComponent]) -> "Prior":
+        """The prior of these fitted components."""
+        return Prior(components=components, **vars(self))
 
-@dataclass(frozen=True)
-class Prior:
+
+@dataclass(frozen=True, kw_only=True)
+class Prior(PriorTerms):
     """A fitted prior for one target; what known machines taught about it goes with it."""
 
     components: dict[str, FittedComponent]
-    weights: dict[str, float]
-    """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
-    expected: Expectation
-    """Size of corrections of this prior."""
-    expected_unchanged: Expectation
-    """Size of corrections of the time on the source."""
-    half_widths: tuple[float, float] | None
-    """Half widths of the 90% interval of log seconds before any shot: of any run, and of one on the source only."""
-    beats_no_change: bool = True
-    """Whether known machines say that it is better than the time on the source, beyond chance. Where they do not, it is
-    that time that answers before any shot, and that `half_widths` are of; shots judge both."""
-
-    @classmethod
-    def of(cls, terms: PriorTerms, components: dict[str, FittedComponent]) -> "Prior":
-        """The prior of fitted components and what is known of them."""
-        return cls(components, **{field.name: getattr(terms, field.name) for field in fields(terms)})
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times. Looks at times on the source and on known machines, never at those on the target."""
@@ -123,14 +111,13 @@ class Prior:
         folder.mkdir(parents=True, exist_ok=True)
         for name, component in self.components.items():
             component.save(folder / name)
-        terms = PriorTerms(**{field.name: getattr(self, field.name) for field in fields(PriorTerms)})
-        archive.save(folder / _FILE, terms.described(), {})
+        archive.save(folder / _FILE, self.described(), {})
 
     @classmethod
     def load(cls, folder: Path) -> "Prior":
         """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
         terms = PriorTerms.of(archive.load(folder / _FILE)[0])
-        return cls.of(terms, {name: load_component(name, folder / name) for name in terms.weights})
+        return terms.with_components({name: load_component(name, folder / name) for name in terms.weights})
 
 
 PriorOf = Callable[[str, str], Prior | None]
@@ -198,7 +185,7 @@ def fit_prior(
     start = reference_machine(samples, target) if source is None else source
     assert start is not None, "two other machines are known"
     terms = prior_terms(samples, target, parts.fit, names, start, unknown)
-    return Prior.of(terms, {name: parts.fit(name, hidden) for name in terms.weights})
+    return terms.with_components({name: parts.fit(name, hidden) for name in terms.weights})
 
 
 def refitted_priors(samples: PairedSamples, seed: int, names: Sequence[str] = COMPONENTS) -> PriorOf:

@@ -44,14 +44,14 @@ class HeldOutErrors:
 class ModelComparison:
     """A new model beside the champion and the best target-only baseline."""
 
-    held_out_count: int
-    mape: float | None
-    log_rmse: float | None
-    champion_log_rmse: float | None
-    target_only_mape: float | None
-    target_only_log_rmse: float | None
     is_promoted: bool
     reason: str
+    held_out_count: int = 0
+    mape_ratio: float | None = None
+    log_rmse: float | None = None
+    champion_log_rmse: float | None = None
+    target_only_mape_ratio: float | None = None
+    target_only_log_rmse: float | None = None
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ def decide(
     ]
     return ModelComparison(
         held_out_count=len(own),
-        mape=float(np.mean(np.abs(relative(own)))),
+        mape_ratio=float(np.mean(np.abs(relative(own)))),
         log_rmse=float(np.sqrt(_mse(own))),
         champion_log_rmse=float(np.sqrt(_mse(theirs[judged]))) if judged.any() else None,
-        target_only_mape=float(np.mean(np.abs(relative(alone)))),
+        target_only_mape_ratio=float(np.mean(np.abs(relative(alone)))),
         target_only_log_rmse=float(np.sqrt(_mse(alone))),
         is_promoted=not problems,
         reason=f"{' and '.join(problems)} (at most {THRESHOLD:g} is allowed)"
@@ -160,16 +160,7 @@ def _without_runs(*, was_judged: bool) -> ModelComparison:
         if was_judged
         else "there are too few runs to judge it (5 are needed), and no better model exists"
     )
-    return ModelComparison(
-        held_out_count=0,
-        mape=None,
-        log_rmse=None,
-        champion_log_rmse=None,
-        target_only_mape=None,
-        target_only_log_rmse=None,
-        is_promoted=not was_judged,
-        reason=reason,
-    )
+    return ModelComparison(is_promoted=not was_judged, reason=reason)
 
 
 def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: AdaptedTarget | None) -> HeldOutErrors:

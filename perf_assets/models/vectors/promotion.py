@@ -6,11 +6,10 @@ import numpy as np
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.vectors import levelled
+from perf_assets.models.target.promotion import THRESHOLD
 from perf_assets.models.vectors.blend import HeldOutVectors
 from perf_assets.models.vectors.model import VectorModel
 
-THRESHOLD = 1.05
-"""Most that a new model's squared log error may be over the champion's, and over the mean vector's."""
 _LEAST_SHARED = 20
 """Held-out samples that two models must share to be compared."""
 _NEW = ("configuration", "application")
@@ -20,6 +19,8 @@ _NEW = ("configuration", "application")
 class VectorComparison:
     """A new model beside the champion and the mean vector; errors are of log relative times."""
 
+    is_promoted: bool
+    reason: str
     held_out_count: int
     log_rmse: float
     mean_vector_log_rmse: float
@@ -28,8 +29,6 @@ class VectorComparison:
     application_log_rmse: float
     """Error on samples of applications that were held out as a whole."""
     champion_application_log_rmse: float | None
-    is_promoted: bool
-    reason: str
 
 
 def compare(new: VectorModel, champion: VectorModel | None) -> VectorComparison:

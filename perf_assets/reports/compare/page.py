@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS, ComparedMachine, Comparison, Estimate, Measure
 from perf_assets.reports.site import Chart, chart, template
-from perf_assets.reports.style import BLUE, GREY, ORANGE, Target, written
+from perf_assets.reports.style import BLUE, GREY, ORANGE, Target, plain, written
 
 AXES: dict[Measure, str] = {
     "relative_time": "time relative to {baseline}",
@@ -92,9 +92,7 @@ def _axis(axes: Axes, low: float, high: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
     axes.tick_params("x", labelsize=8)
     axes.tick_params("y", length=0, labelsize=9)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes, "x")
 
 
 def application_map(comparison: Comparison, target: Target) -> Figure:

@@ -13,7 +13,7 @@ from perf_assets.reports.fleet.facts import Story
 from perf_assets.reports.machine.numbers import records
 from perf_assets.reports.scores import error
 from perf_assets.reports.site import Chart, chart
-from perf_assets.reports.style import BLUE, GREY, ORANGE, Target, colours, written
+from perf_assets.reports.style import BLUE, GREY, ORANGE, Target, colours, plain, written
 from perf_assets.reports.xamm.findings import Finding
 
 LINES: Mapping[str, tuple[str, str]] = {
@@ -160,9 +160,7 @@ def draw_scatter(runs: pd.DataFrame, target: Target) -> Figure:
     axes.set_ylabel("predicted seconds")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.grid(color="#eeeeee", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     return written(figure, target)
 
@@ -172,6 +170,4 @@ def _percent_log(axes: Axes) -> None:
     axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes, "y")

@@ -23,7 +23,7 @@ from perf_assets.reports.machine.numbers import (
 )
 from perf_assets.reports.scores import error, origin
 from perf_assets.reports.site import Chart, chart
-from perf_assets.reports.style import BLUE, GREY, MOST_MAPE, ORANGE, Target, colours, dots, errors_axis, written
+from perf_assets.reports.style import BLUE, GREY, MOST_MAPE, ORANGE, Target, colours, dots, errors_axis, plain, written
 
 _CHOSEN, _CANDIDATE, _BASELINE = "chosen", "other candidate", "baseline"
 _STYLES = {
@@ -165,8 +165,7 @@ def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
     axes.set_ylabel(
         "gain: best target-only MAPE / MAPE of the product\n(log scale; below 1\N{MULTIPLICATION SIGN} transfer harms)"
     )
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     correlation = rank_correlation(found["severity_ratio"], found["gain"])
     shown = "not defined" if correlation is None else f"{correlation:+.2f}".replace("-", "\N{MINUS SIGN}")
     axes.set_title(
@@ -186,9 +185,7 @@ def _panels(found: pd.DataFrame, height: float) -> tuple[Figure, list[tuple[Axes
     rows = figure.subplots(1, len(parts), squeeze=False)[0]
     for axes, (title, here) in zip(rows, parts, strict=True):
         axes.set_title(title, size=10)
-        axes.grid(color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        plain(axes)
         shots = sorted(here["shots"].unique())
         smallest = min((count for count in shots if count > 0), default=1)
         axes.set_xscale("symlog", linthresh=smallest, linscale=0.7)

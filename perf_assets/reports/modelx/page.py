@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from perf_assets.reports.machine.numbers import rank_correlation
 from perf_assets.reports.scores import percent
 from perf_assets.reports.site import Chart, Part, chart, results_page
-from perf_assets.reports.style import Target, colours, written
+from perf_assets.reports.style import Target, colours, plain, written
 
 METHODS = {
     "product": "product",
@@ -47,7 +47,7 @@ def severity_against_gain(gains: pd.DataFrame, target: Target) -> Figure:
     axes.set_xlim(-0.03, 1.03)
     axes.set_xlabel("severity, before any test row is seen: 0 as to itself, 1 nothing in common")
     axes.set_ylabel("gain: error of the best target-only model / of the product")
-    _plain(axes)
+    plain(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     return written(figure, target)
 
@@ -75,7 +75,7 @@ def learning_curves(rows: pd.DataFrame, target: Target) -> Figure:
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_title(_short(str(transfer)), size=9)
-        _plain(axes)
+        plain(axes)
     for axes in grid[len(parts) :]:
         axes.set_axis_off()
     figure.supylabel("mean squared log error", size=9)
@@ -94,12 +94,6 @@ def _log_factors(axes: Axes, values: "pd.Series[float]") -> None:
     axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if high / low >= 10 else _FINE))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}\N{MULTIPLICATION SIGN}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _plain(axes: Axes) -> None:
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _short(title: str) -> str:

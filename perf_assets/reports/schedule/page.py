@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from perf_assets.reports.scores import origin
 from perf_assets.reports.site import Chart, Part, chart, results_page
-from perf_assets.reports.style import Target, colours, written
+from perf_assets.reports.style import Target, colours, plain, written
 
 _HOUR = 3600.0
 _AS_ASKED, _NARROWER, _KILLED = "#2563a8", "#d9731a", "#d62728"
@@ -132,14 +133,12 @@ def _where(rows: pd.DataFrame) -> str:
     return f"{trace} on {first['nodes_count']} nodes, {scaling}"
 
 
-def _plain(axes: Axes, which: str) -> None:
+def _plain(axes: Axes, which: Literal["x", "y"]) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
-    axes.grid(axis="x" if which == "x" else "y", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes, which)
 
 
 _TITLE = "Schedules with and without predictions"

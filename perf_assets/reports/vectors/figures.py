@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from perf_assets.reports.style import Target, colours, written
+from perf_assets.reports.style import Target, colours, plain, written
 from perf_assets.reports.vectors.numbers import (
     EVERY,
     GROWTH_NAMES,
@@ -48,7 +48,7 @@ def relative_by_machine(vectors: pd.DataFrame, target: Target) -> Figure:
     axes.bxp(boxes, showfliers=False, medianprops={"color": "#333333"})
     axes.tick_params(axis="x", labelrotation=30, labelsize=8)
     axes.set_ylabel("time, relative to the reference", size=9)
-    _plain(axes)
+    plain(axes)
     return written(figure, target)
 
 
@@ -70,7 +70,7 @@ def vector_of_application(vectors: pd.DataFrame, entries: pd.DataFrame, app: str
     axes.set_xticks(range(len(machines)), machines, rotation=30, ha="right", size=8)
     axes.set_ylabel(f"time of {app}, relative to the reference", size=9)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    _plain(axes)
+    plain(axes)
     return written(figure, target)
 
 
@@ -100,7 +100,7 @@ def predicted_against_true(entries: pd.DataFrame, target: Target) -> Figure:
             low, high = (float(end) for end in here["relative_time"].quantile([0.002, 0.998]))
             axes.set(xlim=(0.9 * low, 1.05 * high), ylim=(0.9 * low, 1.05 * high))
             axes.set_title(f"{NAMES.get(method, method)}: R² {1 - error / spread:.2f}", size=10)
-            _plain(axes)
+            plain(axes)
         line[0].set_ylabel(f"predicted, {PROTOCOLS[protocol]}", size=9)
     figure.supxlabel("true time, relative to the reference", size=9)
     for name in machines:
@@ -156,7 +156,7 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
     axes.set_xlabel("runs on the new machine (shots)")
     axes.set_ylabel("MAPE of its relative time")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
-    _plain(axes)
+    plain(axes)
     return written(figure, target)
 
 
@@ -195,7 +195,7 @@ def _bars_by_application(
         axes.axvline(len(means) - 1.5, color="#bbbbbb", linewidth=1)
         if is_share:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
-        _plain(axes)
+        plain(axes)
     panels[0][0].set_ylabel(title, size=9)
     handles = panels[0][0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=3 * len(panels), frameon=False, fontsize=8)
@@ -211,9 +211,3 @@ def _panels(rows: pd.DataFrame, height: float, width: float = 4.2) -> tuple[Figu
         axes.set_title(PROTOCOLS[protocol], size=10)
         found.append((axes, protocol))
     return figure, found
-
-
-def _plain(axes: Axes) -> None:
-    axes.grid(color="#e5e5e5", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -11,9 +11,8 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from perf_assets.reports.names import EMBEDDINGS
-from perf_assets.reports.style import Target, colours, save
+from perf_assets.reports.style import DPI, Target, colours, plain, written
 
-_DPI = 130
 _OFFSETS = [
     (radius * x, radius * y)
     for radius in (6, 14, 24, 36)
@@ -38,8 +37,7 @@ def embedding_scatter(rows: pd.DataFrame, colour_by: str, target: Target) -> Fig
         axes.set_yticks([])
     handles = [Line2D([], [], marker="o", linestyle="", color=colour_of[name], label=name) for name in names]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 8), frameon=False, fontsize=8)
-    save(figure, target, _DPI)
-    return figure
+    return written(figure, target)
 
 
 def amm_heat_map(vectors: pd.DataFrame, target: Target, own: Sequence[str] = ()) -> Figure:
@@ -60,8 +58,7 @@ def amm_heat_map(vectors: pd.DataFrame, target: Target, own: Sequence[str] = ())
         label.set_fontweight("bold" if label.get_text() in own else "normal")
     axes.set_xlabel("component of the AMM")
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    save(figure, target, _DPI)
-    return figure
+    return written(figure, target)
 
 
 def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] | None" = None) -> Figure:
@@ -70,7 +67,7 @@ def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] |
     kind = _groups(vectors, groups)
     names = sorted(kind.unique())
     colour_of = colours(names)
-    figure = Figure(figsize=(7.6, 5.4), layout="constrained", dpi=_DPI)
+    figure = Figure(figsize=(7.6, 5.4), layout="constrained", dpi=DPI)
     axes = figure.subplots()
     for name in names:
         chosen = (kind == name).to_numpy()
@@ -78,13 +75,11 @@ def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] |
     axes.margins(0.14)
     axes.set_xlabel(f"first principal component ({shares[0]:.0%} of the variance)")
     axes.set_ylabel(f"second principal component ({shares[1]:.0%})")
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     if groups is not None:
         axes.legend(frameon=False)
     _label(axes, places, [str(name) for name in vectors.index])
-    save(figure, target, _DPI)
-    return figure
+    return written(figure, target)
 
 
 def machine_places(vectors: pd.DataFrame, groups: "pd.Series[str] | None" = None) -> pd.DataFrame:

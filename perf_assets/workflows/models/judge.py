@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import pandas as pd
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
-from perf_assets.models.target.promotion import THRESHOLD, Drift, ModelComparison
+from perf_assets.models.target.promotion import THRESHOLD, Drift
 from perf_assets.registry.versions import (
     CHAMPION,
     fitted_folder,
@@ -24,6 +24,18 @@ from perf_assets.registry.versions import (
 Model = TypeVar("Model")
 
 
+class Comparison(Protocol):
+    """A new model beside the champion; its numbers are named after columns of the table of verdicts."""
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the new model replaces the champion."""
+
+    @property
+    def reason(self) -> str:
+        """Why, for people."""
+
+
 @dataclass(frozen=True)
 class Contest(Generic[Model]):
     """Versions of one registered model, and how they are held against each other."""
@@ -31,12 +43,12 @@ class Contest(Generic[Model]):
     name: str
     load: Callable[[Path], Model]
     """Reads a fitted model from its folder."""
-    compare: Callable[[Model, Model | None], ModelComparison]
+    compare: Callable[[Model, Model | None], Comparison]
     """Decides whether a new model replaces the champion."""
-    drift: Callable[[Model, Model], Drift]
-    """Holds what is new since against the champion, which comes first."""
     facts: Callable[[Model], Mapping[str, object]]
     """Columns of a verdict that say what a model was fitted to."""
+    drift: Callable[[Model, Model], Drift] | None = None
+    """Holds what is new since against the champion, which comes first; None where nothing is held against it."""
     drift_text: str = "takes {:.1f} times as long"
     """Format of the sentence on a run that contradicts the champion."""
 
@@ -52,28 +64,28 @@ class Contest(Generic[Model]):
             champion_version = predecessor_of(self.name, number)
         old, doubt = self._loaded(champion_version)
         comparison = self.compare(new, old)
-        drifted = Drift(0, 0, 0) if old is None else self.drift(old, new)
         is_promoted = comparison.is_promoted and promote(self.name, number)
         if comparison.is_promoted and not is_promoted:
             pinned = f"{pin_of(self.name)} was chosen: 'perf-assets unpin {self.name}' lets versions compete again"
             doubt = [*doubt, pinned]
+        numbers = {name: value for name, value in vars(comparison).items() if name not in ("is_promoted", "reason")}
+        if self.drift is not None:
+            drifted = Drift(0, 0, 0) if old is None else self.drift(old, new)
+            doubt = [*doubt, *self._furthest(drifted)]
+            numbers |= {
+                "new_runs_count": drifted.new_runs,
+                "outside_count": drifted.outside,
+                "allowed_count": drifted.allowed,
+                "has_drifted": drifted.has_drifted,
+            }
         row = {
             "version": number,
             "judged_at": datetime.now(UTC).replace(tzinfo=None),
             "decision": PROMOTED if is_promoted else CHALLENGER,
-            "reason": "; ".join([comparison.reason, *doubt, *self._furthest(drifted)]),
-            "held_out_count": comparison.held_out_count,
-            "mape_ratio": comparison.mape,
-            "log_rmse": comparison.log_rmse,
+            "reason": "; ".join([comparison.reason, *doubt]),
             "champion_version": champion_version,
-            "champion_log_rmse": comparison.champion_log_rmse,
-            "target_only_mape_ratio": comparison.target_only_mape,
-            "target_only_log_rmse": comparison.target_only_log_rmse,
             "threshold_ratio": THRESHOLD,
-            "new_runs_count": drifted.new_runs,
-            "outside_count": drifted.outside,
-            "allowed_count": drifted.allowed,
-            "has_drifted": drifted.has_drifted,
+            **numbers,
             **self.facts(new),
         }
         now = pd.DataFrame([row]).astype({"champion_version": "Int64"})
@@ -87,7 +99,7 @@ class Contest(Generic[Model]):
             return None, []
         try:
             return self.load(fitted_folder(self.name, version)), []
-        except UnreadableFileError as error:
+        except (UnreadableFileError, KeyError) as error:
             return None, [f"the champion, version {version}, cannot be compared with ({error})"]
 
     def _furthest(self, drifted: Drift) -> list[str]:

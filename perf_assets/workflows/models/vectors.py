@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.runs import CONFIGURATION, VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import (
     ALL_APPS,
@@ -19,13 +19,12 @@ from perf_assets.core.tables.vectors import (
     VECTOR_SCORES,
     VECTOR_VERDICTS,
 )
-from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
 from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.infra.leases import leased
 from perf_assets.reports.fleet.facts import VectorState
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.pages import store_page
-from perf_assets.storage.results import has_rows, store, stored
+from perf_assets.storage.results import store, stored_or_empty
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.fleet import Fleet
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from perf_assets.features.vectors import VectorSamples
     from perf_assets.models.vectors.evaluation import VectorEvaluation
     from perf_assets.models.vectors.model import TrainedVector, VectorModel
+    from perf_assets.models.vectors.promotion import VectorComparison
     from perf_assets.registry.store import Version
 
 TRAINED_AT = "trained_at"
@@ -157,42 +157,36 @@ def add_machine(samples: "VectorSamples", machine: str, provenance: dict[str, st
 
 def judge(fleet: Fleet) -> pd.DataFrame:
     """All verdicts on vector models, with that on the newest, stored; it is promoted, or stays a challenger."""
+    from perf_assets.models.vectors.model import VectorModel
+    from perf_assets.registry.vector import NAME
+    from perf_assets.workflows.models.judge import Contest
+
+    is_simulated = fleet.is_simulated()
+    contest = Contest(
+        name=NAME,
+        load=VectorModel.load,
+        compare=_compared,
+        facts=lambda new: {"machines": ", ".join(new.machines), "is_simulated": is_simulated},
+    )
     with alone(fleet.lake):
-        rows = _judged(fleet.lake, fleet.is_simulated())
+        before = stored_or_empty(fleet.lake, VECTOR_VERDICTS)
+        rows = contest.judge_newest(before if len(before) else None)
         store(fleet.lake, fleet.warehouse, VECTOR_VERDICTS, rows)
     return rows
 
 
-def _judged(lake: Lake, is_simulated: bool) -> pd.DataFrame:
-    from perf_assets.models.vectors.promotion import THRESHOLD, compare
-    from perf_assets.registry.vector import NAME, load_vector
-    from perf_assets.registry.versions import CHAMPION, newest_version, predecessor_of, promote, versions
+def _compared(new: "VectorModel", champion: "VectorModel | None") -> "VectorComparison":
+    """A new model beside the champion; the reason says which machines joined since, with the error of their shots."""
+    from perf_assets.models.vectors.promotion import compare
 
-    number = newest_version(NAME)
-    before = stored(lake, VECTOR_VERDICTS, "perf-assets vectors") if has_rows(lake, VECTOR_VERDICTS) else None
-    if before is not None and (before["version"] == number).any():
-        return before
-    new, champion_version = load_vector(number), versions(NAME).get(CHAMPION)
-    if champion_version == number:
-        # Promoted by a run that was killed before it could tell.
-        champion_version = predecessor_of(NAME, number)
-    old, doubt = _loaded(champion_version)
-    comparison = compare(new, old)
-    if comparison.is_promoted:
-        promote(NAME, number)
-    row = {
-        **vars(comparison),
-        "version": number,
-        "judged_at": datetime.now(UTC).replace(tzinfo=None),
-        "decision": PROMOTED if comparison.is_promoted else CHALLENGER,
-        "reason": "; ".join([comparison.reason, *doubt, *_joined(new, old)]),
-        "machines": ", ".join(new.machines),
-        "champion_version": champion_version,
-        "threshold_ratio": THRESHOLD,
-        "is_simulated": is_simulated,
-    }
-    now = pd.DataFrame([row]).astype({"champion_version": "Int64"})[VECTOR_VERDICTS.column_names()]
-    return now if before is None else pd.concat([before.astype({"champion_version": "Int64"}), now], ignore_index=True)
+    comparison = compare(new, champion)
+    joined = [
+        f"{machine} joined with {heads['configuration'].shots_count} runs (log error of shots left out "
+        f"{heads['configuration'].spread:.2f})"
+        for machine, heads in new.heads.items()
+        if champion is None or _shots(champion, machine) != heads["configuration"].shots_count
+    ]
+    return replace(comparison, reason="; ".join([comparison.reason, *joined]))
 
 
 def evaluate(
@@ -254,7 +248,7 @@ def score(
 def mean_scores(table: pd.DataFrame) -> pd.DataFrame:
     """Scores of all applications together, means over seeds: a row per protocol and method."""
     whole = table[table["app"] == ALL_APPS]
-    return whole.groupby(["protocol", "method"], sort=False)[SCORES].mean().reset_index()
+    return whole.groupby(["protocol", "method"], sort=False)[[*SCORES, "samples_count"]].mean().reset_index()
 
 
 def state(warehouse: Warehouse, limit_days: int) -> VectorState:
@@ -301,27 +295,3 @@ def _register(
         model=model,
         joined=tuple(joined),
     )
-
-
-def _loaded(version: int | None) -> "tuple[VectorModel | None, list[str]]":
-    """A champion, or why it cannot be compared with: one of an older release may have another form."""
-    from perf_assets.registry.vector import load_vector
-
-    if version is None:
-        return None, []
-    try:
-        return load_vector(version), []
-    except (UnreadableFileError, KeyError) as error:
-        return None, [f"the champion, version {version}, cannot be compared with ({error})"]
-
-
-def _joined(new: "VectorModel", old: "VectorModel | None") -> list[str]:
-    """Machines that joined since the champion, with the error of their shots."""
-    found = []
-    for machine, heads in new.heads.items():
-        head = heads["configuration"]
-        if old is None or _shots(old, machine) != head.shots_count:
-            found.append(
-                f"{machine} joined with {head.shots_count} runs (log error of shots left out {head.spread:.2f})"
-            )
-    return found

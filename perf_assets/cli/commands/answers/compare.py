@@ -1,23 +1,24 @@
 """`perf-assets compare`."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from perf_assets.cli.support.lake import check_known, check_machine
+from perf_assets.cli.support.lake import check_machine, check_machines
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import check_folder, print_json, print_table, say
-from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS, Comparison
+from perf_assets.cli.support.output import check_formats, print_file, print_json, print_table, say
+from perf_assets.core.comparison import MEASURES, WORK_NODE_HOURS
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import csv_of
-from perf_assets.storage.lake import Lake
+from perf_assets.infra.files import write_bytes
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Compared
 
-_PAGE, _JSON, _CSV = ".html", ".json", ".csv"
+_PAGE = ".html"
+_ENDINGS = (_PAGE, ".json", ".csv")
 
 
 @click.command()
@@ -76,14 +77,11 @@ def command(
         return
     if machines is None or after is not None:
         raise BadInputError("say --machines M,N,..., or --environments MACHINE, which --to goes with")
-    if as_json and as_csv:
-        raise BadInputError("--json and --csv exclude each other: choose one")
-    if out is not None:
-        _check(out)
+    if out is not None and out.suffix not in _ENDINGS:
+        raise BadInputError(f"--out {out}: must end with {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}")
+    check_formats(out, as_json=as_json, as_csv=as_csv)
     names = [name.strip() for name in machines.split(",") if name.strip()]
-    for machine in (*names, *([baseline] if baseline else [])):
-        check_machine(machine)
-    check_known(Lake.default(), [*names, *([baseline] if baseline else [])])
+    check_machines([*names, *([baseline] if baseline else [])])
     given = {"prices": _numbers("--price", prices), "watts": _numbers("--power", watts)}
     from perf_assets.api import open_lake
 
@@ -95,15 +93,15 @@ def command(
         without_gpus=without_gpus,
         with_measured=not is_predicted,
     )
-    if out is not None:
-        _write(out, found.comparison)
-        say(f"the comparison of {len(found)} machines is in {out}")
-    elif as_json:
-        print_json(found.comparison.to_dict())
-    elif as_csv:
-        click.echo(csv_of(found.comparison.to_frame()), nl=False)
-    else:
+    comparison = found.comparison
+    if out is not None and out.suffix == _PAGE:
+        from perf_assets.reports.compare.page import compare_page
+
+        write_bytes(out.absolute(), compare_page(comparison, datetime.now(UTC)).encode())
+    elif not print_file(comparison.to_dict(), comparison.to_frame(), out, as_json=as_json, as_csv=as_csv):
         _print(found)
+    if out is not None:
+        say(f"the comparison of {len(found)} machines is in {out}")
 
 
 def _compare_software(
@@ -189,26 +187,3 @@ def _print(found: "Compared") -> None:
     for one in found:
         for warning in one.warnings:
             say(f"warning: {one.machine}: {warning}")
-
-
-def _check(out: Path) -> None:
-    if out.suffix not in (_PAGE, _JSON, _CSV):
-        raise BadInputError(f"--out {out}: must end with {_PAGE}, {_JSON} or {_CSV}")
-    check_folder(out)
-
-
-def _write(out: Path, comparison: Comparison) -> None:
-    """Write a comparison whole or not at all."""
-    import json
-    from datetime import UTC, datetime
-
-    from perf_assets.infra.files import write_bytes
-    from perf_assets.reports.compare.page import compare_page
-
-    if out.suffix == _PAGE:
-        text = compare_page(comparison, datetime.now(UTC))
-    elif out.suffix == _JSON:
-        text = json.dumps(comparison.to_dict(), indent=1)
-    else:
-        text = csv_of(comparison.to_frame())
-    write_bytes(out.absolute(), text.encode())

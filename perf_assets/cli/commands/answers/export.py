@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.support.groups import CommandGroup
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import check_folder, print_json
+from perf_assets.cli.support.output import check_folder, print_result
 from perf_assets.storage.lake import Lake
 
 
@@ -28,10 +28,8 @@ def inputs(out: Path, as_json: bool) -> None:
 
     check_folder(out)
     rows, columns = export_inputs(Lake.default(), out)
-    if as_json:
-        print_json({"file": str(out), "rows": rows, "columns": columns})
-    else:
-        click.echo(f"{rows} rows of {columns} columns are in {out}")
+    document = {"file": str(out), "rows": rows, "columns": columns}
+    print_result(document, f"{rows} rows of {columns} columns are in {out}", as_json=as_json)
 
 
 @command.command()
@@ -51,7 +49,4 @@ def thicket(machine: str | None, app: str | None, out: Path, as_json: bool) -> N
     check_folder(out)
     text, count = thicket_json(Lake.default(), machine, app)
     write_bytes(out.absolute(), text.encode())
-    if as_json:
-        print_json({"file": str(out), "profiles": count})
-    else:
-        click.echo(f"{count} profiles are in {out}")
+    print_result({"file": str(out), "profiles": count}, f"{count} profiles are in {out}", as_json=as_json)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from perf_assets.cli.support.lake import check_known, check_machine
+from perf_assets.cli.support.lake import check_machines
 from perf_assets.cli.support.options import json_option, run_options
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
@@ -40,8 +40,7 @@ def command(
     and --wall-seconds say what was measured. The runs land, so that the machine's next adaptation has them too. A
     service that runs ('perf-assets serve') takes them up within a second. All runs are checked before one lands.
     """
-    check_machine(machine)
-    check_known(Lake.default(), [machine])
+    check_machines([machine])
     given_facts = {name: value for name, value in given.items() if value is not None}
     if not profiles:
         _checked_run(given_facts)

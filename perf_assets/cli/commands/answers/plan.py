@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perf_assets.cli.support.lake import check_known, check_machine
+from perf_assets.cli.support.lake import check_machines
 from perf_assets.cli.support.options import json_option, one_machine
 from perf_assets.cli.support.output import print_json, print_table
 from perf_assets.core.errors import BadInputError
@@ -36,8 +36,7 @@ def command(machine: str, budget: int, script: bool, system: str | None, as_json
         raise BadInputError("--script and --json print different things: give one of them")
     if system and not script:
         raise BadInputError(f"--{system} is for the script: give --script too")
-    check_machine(machine)
-    check_known(Lake.default(), [machine])
+    check_machines([machine])
     from perf_assets.api import open_lake
 
     rows = open_lake().plan(machine, budget)

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perf_assets.cli.support.lake import check_known, check_machine
+from perf_assets.cli.support.lake import check_machines
 from perf_assets.cli.support.options import ANY_GPUS, gpus_in_use, json_option, run_options
-from perf_assets.cli.support.output import check_folder, print_json, print_table, say
+from perf_assets.cli.support.output import check_formats, print_file, print_table, say
 from perf_assets.cli.support.tables import read_table
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import csv_of
-from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
     from perf_assets.serving.answers import Prediction, Rows
@@ -74,8 +72,7 @@ def command(
     if no_gpus:
         say("--no-gpus is called --gpus 0 now, and goes with the next release")
         uses_gpus = False
-    if as_json and as_csv:
-        raise BadInputError("--json and --csv exclude each other: choose one")
+    check_formats(out, as_json=as_json, as_csv=as_csv)
     if model is not None:
         others = {"--from": source, "--to": target, "--gpus": uses_gpus}
         others |= {f"--{name.replace('_', '-')}": value for name, value in given.items()}
@@ -86,16 +83,13 @@ def command(
         return
     if source is None or target is None:
         raise BadInputError("say --from and --to, or --model NAME and a TABLE")
-    answers = _answers(profiles, source, target, uses_gpus, given, out, with_measured=not no_measured)
-    if out is not None:
-        _write(out, {"predictions": answers.to_dicts()}, _csv(answers))
-        say(f"{len(answers)} predictions are in {out}")
-    elif as_json:
-        print_json({"predictions": answers.to_dicts()})
-    elif as_csv:
-        click.echo(_csv(answers), nl=False)
-    else:
+    answers = _answers(profiles, source, target, uses_gpus, given, with_measured=not no_measured)
+    frame = answers.to_frame()
+    frame["warnings"] = frame["warnings"].map("; ".join)
+    if not print_file({"predictions": answers.to_dicts()}, frame, out, as_json=as_json, as_csv=as_csv):
         show_predictions(answers)
+    if out is not None:
+        say(f"{len(answers)} predictions are in {out}")
 
 
 def _answers(
@@ -104,21 +98,15 @@ def _answers(
     target: str,
     uses_gpus: bool | None,
     given: dict[str, Any],
-    out: Path | None,
     *,
     with_measured: bool,
 ) -> "Rows[Prediction]":
     """What is cheap to find wrong is found before anything is loaded."""
-    machines = [source, *([] if target == "all" else [target])]
-    for machine in machines:
-        check_machine(machine)
-    if out is not None:
-        check_folder(out)
     chosen = {name: value for name, value in given.items() if value is not None}
     only_files = sorted(set(chosen) - {"app", "args", "ranks"})
     if not profiles and only_files:
         raise BadInputError(f"--{only_files[0].replace('_', '-')} is for a PROFILE: name one")
-    check_known(Lake.default(), machines)
+    check_machines([source, *([] if target == "all" else [target])])
     from perf_assets.api import open_lake
 
     lake = open_lake()
@@ -132,43 +120,22 @@ def _answers(
     return answers
 
 
-def _csv(answers: "Rows[Prediction]") -> str:
-    frame = answers.to_frame()
-    return csv_of(frame.assign(warnings=frame["warnings"].map("; ".join)))
-
-
-def _write(out: Path, document: dict[str, object], csv_text: str) -> None:
-    """Write answers, as the file's ending asks, whole or not at all."""
-    import json
-
-    from perf_assets.infra.files import write_bytes
-
-    write_bytes(out.absolute(), (json.dumps(document, indent=1) if out.suffix == ".json" else csv_text).encode())
-
-
 def ask_model(reference: str, table: Path, out: Path | None, *, as_json: bool, as_csv: bool) -> None:
     """Print or write what a registered model says of the rows of a table."""
     from perf_assets.registry.asking import ask_table
 
-    if out is not None:
-        check_folder(out)
     found = ask_table(reference, read_table(table))
     records = found.frame.astype(object).where(found.frame.notna(), None).to_dict("records")
     document = {"model": found.model, "version": found.version, "answers": records}
-    if out is not None:
-        _write(out, document, csv_of(found.frame))
-        say(f"{len(found.frame)} answers of {found.model} version {found.version} are in {out}")
-    elif as_json:
-        print_json(document)
-    elif as_csv:
-        click.echo(csv_of(found.frame), nl=False)
-    else:
+    if not print_file(document, found.frame, out, as_json=as_json, as_csv=as_csv):
         shown = found.frame.head(_SHOWN_ROWS)
         rows = [[_cell(value) for value in row] for row in shown.itertuples(index=False, name=None)]
         title = f"{found.model} version {found.version}: {len(found.frame)} answers"
         print_table(title, list(map(str, shown.columns)), rows)
         if len(found.frame) > len(shown):
             say(f"the first {len(shown)} of {len(found.frame)}: --out FILE, --csv and --json have all")
+    if out is not None:
+        say(f"{len(found.frame)} answers of {found.model} version {found.version} are in {out}")
 
 
 def _cell(value: object) -> str:

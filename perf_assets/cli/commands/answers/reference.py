@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from perf_assets.cli.support.lake import check_known, check_machine
+from perf_assets.cli.support.lake import check_machines
 from perf_assets.cli.support.options import json_option, one_machine
 from perf_assets.cli.support.output import check_folder, print_json, say
-from perf_assets.storage.lake import Lake
 
 _MODULE = '''\
 """Predicted reference values of {machine}: not measured there{simulated}.
@@ -63,8 +62,7 @@ def command(machine: str, app: str | None, as_module: bool, out: Path | None, as
 
     A test for each configuration that ran on the reference machine of its champion.
     """
-    check_machine(machine)
-    check_known(Lake.default(), [machine])
+    check_machines([machine])
     if out is not None:
         check_folder(out)
     from perf_assets.api import open_lake

@@ -4,7 +4,7 @@ import click
 
 from perf_assets.cli.support.lake import check_machine
 from perf_assets.cli.support.options import json_option, why_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.storage.lake import Lake
 
 
@@ -25,7 +25,5 @@ def command(machine: str, why: str, as_json: bool) -> None:
     folder = forget(lake, machine, why)
     say_of_sources(machine)
     remove_machine(lake, machine)
-    if as_json:
-        print_json({"machine": machine, "moved_to": folder})
-    else:
-        click.echo(f"{machine} is forgotten; what landed of it is in {folder}")
+    text = f"{machine} is forgotten; what landed of it is in {folder}"
+    print_result({"machine": machine, "moved_to": folder}, text, as_json=as_json)

@@ -4,7 +4,7 @@ import click
 
 from perf_assets.cli.support.lake import check_machine
 from perf_assets.cli.support.options import json_option, why_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.storage.lake import Lake
 
 
@@ -32,7 +32,5 @@ def command(machine: str, name: str, why: str, as_json: bool) -> None:
     remove_machine(lake, machine)
     if with_model:
         adapt_again(name)
-    if as_json:
-        print_json({"machine": machine, "name": name, "bundles": count})
-    else:
-        click.echo(f"{count} bundles of {machine} are of {name} now")
+    text = f"{count} bundles of {machine} are of {name} now"
+    print_result({"machine": machine, "name": name, "bundles": count}, text, as_json=as_json)

@@ -3,7 +3,7 @@
 import click
 
 from perf_assets.cli.support.options import json_option, why_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.storage.lake import Lake
 
 
@@ -28,7 +28,5 @@ def command(bundle: str, why: str, machine: str | None, as_json: bool) -> None:
     if has_model(machine):
         adapt_again(machine)
     say_of_sources(machine)
-    if as_json:
-        print_json({"machine": machine, "withdrawn": bundles})
-    else:
-        click.echo(f"withdrawn of {machine}: {', '.join(bundles)}")
+    text = f"withdrawn of {machine}: {', '.join(bundles)}"
+    print_result({"machine": machine, "withdrawn": bundles}, text, as_json=as_json)

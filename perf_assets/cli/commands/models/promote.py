@@ -4,7 +4,7 @@ import click
 
 from perf_assets.cli.support.lake import check_registry
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.storage.lake import Lake
 
 
@@ -21,11 +21,6 @@ def command(name: str, version: int, as_json: bool) -> None:
     from perf_assets.workflows.models.chains import promote
 
     before, alias = promote(Lake.default(), name, version)
-    if as_json:
-        print_json({"name": name, alias: version, "before": before})
-    else:
-        click.echo(
-            f"{name}@{alias} is version {version}"
-            + (f", before {before}" if before else "")
-            + "; it stays until 'perf-assets unpin'"
-        )
+    earlier = f", before {before}" if before else ""
+    text = f"{name}@{alias} is version {version}{earlier}; it stays until 'perf-assets unpin'"
+    print_result({"name": name, alias: version, "before": before}, text, as_json=as_json)

@@ -4,7 +4,7 @@ import click
 
 from perf_assets.cli.support.lake import check_registry
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.storage.lake import Lake
 
 
@@ -22,7 +22,6 @@ def command(name: str, as_json: bool) -> None:
     from perf_assets.workflows.models.chains import roll_back
 
     alias, now, before = roll_back(Lake.default(), name)
-    if as_json:
-        print_json({"name": name, "alias": alias, "version": now, alias: now, "before": before})
-    else:
-        click.echo(f"{name}@{alias} is version {now} again, before {before}; it stays until 'perf-assets unpin'")
+    document = {"name": name, "alias": alias, "version": now, alias: now, "before": before}
+    text = f"{name}@{alias} is version {now} again, before {before}; it stays until 'perf-assets unpin'"
+    print_result(document, text, as_json=as_json)

@@ -4,7 +4,7 @@ import click
 
 from perf_assets.cli.support.lake import check_registry
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.core.errors import BadInputError
 
 
@@ -22,7 +22,5 @@ def command(name: str, as_json: bool) -> None:
     if not tags_by_version(name):
         raise BadInputError(f"no model {name} is registered: see 'perf-assets models'")
     pinned = unpin(name)
-    if as_json:
-        print_json({"name": name, "was_pinned": pinned})
-    else:
-        click.echo(f"{name} was pinned to {'; '.join(pinned)}" if pinned else f"{name} was not pinned")
+    text = f"{name} was pinned to {'; '.join(pinned)}" if pinned else f"{name} was not pinned"
+    print_result({"name": name, "was_pinned": pinned}, text, as_json=as_json)

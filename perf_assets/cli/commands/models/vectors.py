@@ -77,10 +77,9 @@ def _check_alone(context: click.Context) -> None:
 
 def _scores() -> list[dict[str, object]]:
     """Means over seeds, of all applications."""
-    from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_SCORES
+    from perf_assets.core.tables.vectors import VECTOR_SCORES
     from perf_assets.storage.results import stored
+    from perf_assets.workflows.models.vectors import mean_scores
 
-    table = stored(Lake.default(), VECTOR_SCORES, "perf-assets vectors --evaluate 1")
-    means = table[table["app"] == ALL_APPS].groupby(["protocol", "method"], sort=False)
-    found = means.mean(numeric_only=True).drop(columns=["seed", "is_simulated"]).reset_index()
-    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
+    means = mean_scores(stored(Lake.default(), VECTOR_SCORES, "perf-assets vectors --evaluate 1"))
+    return [{str(name): value for name, value in row.items()} for row in means.to_dict("records")]

@@ -2,10 +2,9 @@
 
 import click
 
-from perf_assets.cli.support.lake import check_known, check_machine
+from perf_assets.cli.support.lake import check_machines
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table, say
-from perf_assets.storage.lake import Lake
 
 
 @click.command()
@@ -32,9 +31,7 @@ def command(
     where that is fastest; how long jobs wait there is not known. Limits are whole minutes.
     """
     names = [] if machines is None else [name.strip() for name in machines.split(",")]
-    for name in names:
-        check_machine(name)
-    check_known(Lake.default(), names)
+    check_machines(names)
     from perf_assets.api import open_lake
 
     jobs = open_lake().advise(app, args, nodes=nodes, machines=names, kill_rate=kill_rate, tolerance=tolerance)

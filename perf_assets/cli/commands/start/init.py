@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json
+from perf_assets.cli.support.output import print_result
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import check_restored
 from perf_assets.infra.files import write_bytes
@@ -44,10 +44,8 @@ def command(folder: Path, as_json: bool) -> None:
     if not site.exists():
         write_bytes(site, EXAMPLE.encode())
         made.append(f"{_LAKE}/{FILE_NAME}")
-    if as_json:
-        print_json({"folder": str(folder), "written": made})
-    else:
-        click.echo(f"{folder}: {', '.join(made) or 'nothing'} written; next: perf-assets -C {folder} up")
+    text = f"{folder}: {', '.join(made) or 'nothing'} written; next: perf-assets -C {folder} up"
+    print_result({"folder": str(folder), "written": made}, text, as_json=as_json)
 
 
 def _is_no_folder(place: Path) -> bool:
