@@ -46,7 +46,7 @@ class Addresses:
 def noted_addresses() -> Addresses:
     """Addresses of the `up` that was started last on this Dagster home; the defaults where there is neither."""
     try:
-        found = json.loads((dagster_home() / _FILE).read_text())
-        return Addresses(**{field.name: str(found[field.name]) for field in fields(Addresses)})
+        noted = json.loads((dagster_home() / _FILE).read_text())
+        return Addresses(**{field.name: str(noted[field.name]) for field in fields(Addresses)})
     except (BadInputError, OSError, ValueError, KeyError, TypeError):
         return Addresses()

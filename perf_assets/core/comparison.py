@@ -210,25 +210,27 @@ def _overlap(one: Estimate, other: Estimate) -> bool:
     return one.lower <= other.upper and other.lower <= one.upper
 
 
-def _finding(measure: str, found: Mapping[str, Ranked]) -> str:
+def _finding(measure: str, by_machine: Mapping[str, Ranked]) -> str:
     """Who is first, and which machines cannot be told apart."""
-    first = sorted((name for name, one in found.items() if one.best_place == 1), key=lambda name: found[name].value)
-    if len(first) == len(found):
+    first = sorted(
+        (name for name, one in by_machine.items() if one.best_place == 1), key=lambda name: by_machine[name].value
+    )
+    if len(first) == len(by_machine):
         return f"By {measure} no order can be given: the intervals of {_and(first)} overlap."
     start = (
         f"{first[0]} needs least: its whole interval lies below all others"
         if len(first) == 1
         else f"no machine is surely better than {_and(first, 'or')}"
     )
-    groups = "; ".join(_and(names) for names in _not_told_apart(found))
+    groups = "; ".join(_and(names) for names in _not_told_apart(by_machine))
     return f"By {measure} {start}{f'. Cannot be told apart: {groups}' if groups else ''}."
 
 
-def _not_told_apart(found: Mapping[str, Ranked]) -> list[list[str]]:
+def _not_told_apart(by_machine: Mapping[str, Ranked]) -> list[list[str]]:
     """Largest groups in which all intervals overlap: such a group has a point in common, a lower end of one of them."""
     groups = [
-        [name for name, other in sorted(found.items(), key=lambda item: item[1].value) if _holds(other, one.lower)]
-        for one in sorted(found.values(), key=lambda one: one.lower)
+        [name for name, other in sorted(by_machine.items(), key=lambda item: item[1].value) if _holds(other, one.lower)]
+        for one in sorted(by_machine.values(), key=lambda one: one.lower)
     ]
     largest = [group for group in groups if len(group) > 1 and not any(set(group) < set(other) for other in groups)]
     return [group for position, group in enumerate(largest) if group not in largest[:position]]

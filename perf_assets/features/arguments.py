@@ -61,40 +61,40 @@ class Arguments:
 
 def parse_arguments(args: str) -> Arguments:
     """Numbers by flag or position, words as levels."""
-    found, flag, values, position = Arguments(), "", list[str](), 0
+    arguments, flag, values, position = Arguments(), "", list[str](), 0
     for word in args[:_MOST].split():
         pieces = _pieces(word)
         if pieces is None:
             named = _NAMED.fullmatch(word)
             if named and _number(word) is None:
-                _close(found, flag, values)
+                _close(arguments, flag, values)
                 flag, values = "", []
-                found.add(named[1], named[2])
+                arguments.add(named[1], named[2])
             elif flag and (not values or (_is_number(word) and all(map(_is_number, values)))):
                 values.append(word)
             else:
-                _close(found, flag, values)
+                _close(arguments, flag, values)
                 flag, values = "", []
-                found.add(f"#{position}", word)
+                arguments.add(f"#{position}", word)
                 position += 1
             continue
         for piece in pieces:
-            _close(found, flag, values)
+            _close(arguments, flag, values)
             flag, values = piece
-    _close(found, flag, values)
-    return found
+    _close(arguments, flag, values)
+    return arguments
 
 
-def _close(found: Arguments, flag: str, values: Sequence[str]) -> None:
+def _close(arguments: Arguments, flag: str, values: Sequence[str]) -> None:
     if not flag:
         return
     if not values:
-        found.words[found._free(flag)] = GIVEN
+        arguments.words[arguments._free(flag)] = GIVEN
     elif len(values) == 1:
-        found.add(flag, values[0])
+        arguments.add(flag, values[0])
     else:
         for position, value in enumerate(values):
-            found.add(f"{flag}.{position}", value)
+            arguments.add(f"{flag}.{position}", value)
 
 
 def _pieces(word: str) -> list[tuple[str, list[str]]] | None:
@@ -162,8 +162,8 @@ class ArgumentColumns:
 
 
 def _cells(app: str, args: str) -> dict[tuple[str, str, str | None], float]:
-    found = parse_arguments(args)
-    cells: dict[tuple[str, str, str | None], float] = {(app, name, word): 1.0 for name, word in found.words.items()}
-    for name, number in found.numbers.items():
+    arguments = parse_arguments(args)
+    cells: dict[tuple[str, str, str | None], float] = {(app, name, word): 1.0 for name, word in arguments.words.items()}
+    for name, number in arguments.numbers.items():
         cells[app, name, None] = math.copysign(math.log1p(abs(number)), number)
     return cells

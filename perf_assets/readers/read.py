@@ -26,7 +26,7 @@ from perf_assets.readers.rajaperf.read import read_rajaperf
 from perf_assets.readers.samples import csv as samples
 from perf_assets.readers.samples.table import SampleTables
 
-Found = dict[FileKind, list[SourceFile]]
+FilesByKind = dict[FileKind, list[SourceFile]]
 """Files by what they are."""
 
 RAJAPERF_KINDS = frozenset(
@@ -87,8 +87,8 @@ def kind_of_file(source: SourceFile) -> FileKind | None:
     return kind
 
 
-def _sorted(sources: Sequence[SourceFile]) -> Found:
-    by_kind: Found = {}
+def _sorted(sources: Sequence[SourceFile]) -> FilesByKind:
+    by_kind: FilesByKind = {}
     for source in sources:
         recognised = kind_of_file(source)
         if recognised is not None:
@@ -96,9 +96,9 @@ def _sorted(sources: Sequence[SourceFile]) -> Found:
     return by_kind
 
 
-def _family(found: Found, name: str) -> str:
+def _family(files: FilesByKind, name: str) -> str:
     """Which of the three kinds is there. Tables count only where there is nothing else."""
-    present = [family for family in ("rajaperf", "profile") if not _FAMILIES[family].isdisjoint(found)]
+    present = [family for family in ("rajaperf", "profile") if not _FAMILIES[family].isdisjoint(files)]
     if len(present) > 1:
         raise UnreadableFileError(
             f"{name}: holds both RAJAPerf results and profiles: put them into two directories, or say which to read"
@@ -106,50 +106,50 @@ def _family(found: Found, name: str) -> str:
     return present[0] if present else "samples"
 
 
-def _nothing_found(sources: Sequence[SourceFile], name: str, kind: str | None, found: Found) -> str:
+def _nothing_found(sources: Sequence[SourceFile], name: str, kind: str | None, files: FilesByKind) -> str:
     looked_at = ", ".join(printable(source.name)[:80] for source in sources[:3])
     looked_at += f" and {len(sources) - 3} more" if len(sources) > 3 else ""
-    if kind is not None and found:
-        there = ", ".join(sorted(other.value for other in found))
+    if kind is not None and files:
+        there = ", ".join(sorted(other.value for other in files))
         return f"{name}: holds nothing of kind {kind}, but: {there}"
     return f"{name}: no known format in {looked_at or 'an empty directory'}; understood are {UNDERSTOOD}"
 
 
-def _read_jobs(found: Found) -> Reading:
+def _read_jobs(files: FilesByKind) -> Reading:
     formats, profiles = [], []
     for kind, (name, reader) in _JOB_READERS.items():
-        if kind in found:
+        if kind in files:
             formats.append(name)
-            profiles += [job for source in found[kind] for job in reader(source)]
+            profiles += [job for source in files[kind] for job in reader(source)]
     return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
 
 
-def _read_samples(found: Found) -> Reading:
-    if not _JOBS.isdisjoint(found):
-        return _read_jobs(found)
-    tables = [samples.read_table(source) for source in found.get(FileKind.TABLE, ())]
+def _read_samples(files: FilesByKind) -> Reading:
+    if not _JOBS.isdisjoint(files):
+        return _read_jobs(files)
+    tables = [samples.read_table(source) for source in files.get(FileKind.TABLE, ())]
     formats = ["samples-csv"] if tables else []
-    if FileKind.PARQUET in found:
+    if FileKind.PARQUET in files:
         # pyarrow costs a quarter of a second to import, and most readings need none of it.
         from perf_assets.readers.samples import parquet as samples_parquet
 
-        tables += [samples_parquet.read_table(source) for source in found[FileKind.PARQUET]]
+        tables += [samples_parquet.read_table(source) for source in files[FileKind.PARQUET]]
         formats.append("samples-parquet")
     profiles = SampleTables(tables)
     return Reading("+".join(formats), {"rows": str(len(profiles))}, profiles=profiles)
 
 
-def _read_profiles(found: Found) -> Reading:
-    readers: tuple[Callable[[Found], Iterator[tuple[str, Profile]]], ...] = (
+def _read_profiles(files: FilesByKind) -> Reading:
+    readers: tuple[Callable[[FilesByKind], Iterator[tuple[str, Profile]]], ...] = (
         _hpctoolkit_xml,
         _hpctoolkit_v4,
         _papi,
         _rocprof,
         _single_files,
     )
-    pairs = [pair for reader in readers for pair in reader(found)]
+    pairs = [pair for reader in readers for pair in reader(files)]
     if not pairs:
-        some = next(sources[0] for kind, sources in found.items() if kind in PROFILE_KINDS)
+        some = next(sources[0] for kind, sources in files.items() if kind in PROFILE_KINDS)
         raise unreadable(some, "belongs to a database of which the other files are missing: copy all of it")
     profiles = [profile for _, profile in pairs]
     runs = [profile.run for profile in profiles]
@@ -172,16 +172,16 @@ def _by_directory(sources: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
     return grouped
 
 
-def _hpctoolkit_xml(found: Found) -> Iterator[tuple[str, Profile]]:
-    sparse = _by_directory(found.get(FileKind.HPCTOOLKIT_SPARSE, ()))
+def _hpctoolkit_xml(files: FilesByKind) -> Iterator[tuple[str, Profile]]:
+    sparse = _by_directory(files.get(FileKind.HPCTOOLKIT_SPARSE, ()))
     for sources in sparse.values():
         raise unreadable(
             sources[0],
             "is of HPCToolkit's pre-v4 sparse generation (2021-2022), which is not read: "
             "run hpcprof of 2022.10 or later on the measurements again",
         )
-    databases = _by_directory(found.get(FileKind.HPCTOOLKIT_METRIC_DB, ()))
-    experiments = _by_directory(found.get(FileKind.HPCTOOLKIT_XML, ()))
+    databases = _by_directory(files.get(FileKind.HPCTOOLKIT_METRIC_DB, ()))
+    experiments = _by_directory(files.get(FileKind.HPCTOOLKIT_XML, ()))
     for directory in databases.keys() - experiments.keys():
         raise unreadable(databases[directory][0], "has no experiment.xml beside it: copy the whole database")
     for directory, sources in experiments.items():
@@ -192,9 +192,9 @@ def _hpctoolkit_xml(found: Found) -> Iterator[tuple[str, Profile]]:
         yield ("hpctoolkit-xml-metricdb" if metric_dbs else "hpctoolkit-xml"), profile
 
 
-def _hpctoolkit_v4(found: Found) -> Iterator[tuple[str, Profile]]:
-    metas = _by_directory(found.get(FileKind.HPCTOOLKIT_V4_META, ()))
-    profiles = _by_directory(found.get(FileKind.HPCTOOLKIT_V4_PROFILE, ()))
+def _hpctoolkit_v4(files: FilesByKind) -> Iterator[tuple[str, Profile]]:
+    metas = _by_directory(files.get(FileKind.HPCTOOLKIT_V4_META, ()))
+    profiles = _by_directory(files.get(FileKind.HPCTOOLKIT_V4_PROFILE, ()))
     for directory in metas.keys() ^ profiles.keys():
         some = (metas.get(directory) or profiles[directory])[0]
         raise unreadable(some, "needs both meta.db and profile.db of its database: copy the whole of it")
@@ -204,8 +204,8 @@ def _hpctoolkit_v4(found: Found) -> Iterator[tuple[str, Profile]]:
         yield "hpctoolkit-v4", hpctoolkit_v4.read_database(directory, sources[0], profiles[directory][0])
 
 
-def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
-    groups = _by_directory(found.get(FileKind.PAPI, ()))
+def _papi(files: FilesByKind) -> Iterator[tuple[str, Profile]]:
+    groups = _by_directory(files.get(FileKind.PAPI, ()))
     for directory, sources in groups.items():
         parent = directory.removesuffix("papi_hl_output").rstrip("/") or "."
         run = directory if parent in groups else parent
@@ -213,9 +213,9 @@ def _papi(found: Found) -> Iterator[tuple[str, Profile]]:
             yield "papi-hl-json", profile
 
 
-def _rocprof(found: Found) -> Iterator[tuple[str, Profile]]:
-    counters = _by_directory(found.get(FileKind.ROCPROF_COUNTERS, ()))
-    traces = _by_directory(found.get(FileKind.ROCPROF_TRACE, ()))
+def _rocprof(files: FilesByKind) -> Iterator[tuple[str, Profile]]:
+    counters = _by_directory(files.get(FileKind.ROCPROF_COUNTERS, ()))
+    traces = _by_directory(files.get(FileKind.ROCPROF_TRACE, ()))
     for directory in dict.fromkeys([*counters, *traces]):
         yield (
             "rocprofv3-csv",
@@ -223,11 +223,11 @@ def _rocprof(found: Found) -> Iterator[tuple[str, Profile]]:
         )
 
 
-def _single_files(found: Found) -> Iterator[tuple[str, Profile]]:
+def _single_files(files: FilesByKind) -> Iterator[tuple[str, Profile]]:
     """Formats in which one file is one run: the run is its directory, or the file where there are several."""
     kinds = tuple(_SINGLE_FILES)
-    groups = _by_directory([source for kind in kinds for source in found.get(kind, ())])
-    kind_by_name = {source.name: kind for kind in kinds for source in found.get(kind, ())}
+    groups = _by_directory([source for kind in kinds for source in files.get(kind, ())])
+    kind_by_name = {source.name: kind for kind in kinds for source in files.get(kind, ())}
     for directory, sources in groups.items():
         for source in sources:
             run = directory if len(sources) == 1 else source.name

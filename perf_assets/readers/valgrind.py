@@ -69,9 +69,9 @@ def _lines(source: SourceFile) -> dict[str, list[str]]:
     return lines
 
 
-def _collect(text: bytes, found: dict[str, list[str]]) -> None:
+def _collect(text: bytes, counts: dict[str, list[str]]) -> None:
     for match in _LINE.finditer(text):
-        found.setdefault(match[1].decode(), []).append(match[2].decode("utf-8", "replace").strip())
+        counts.setdefault(match[1].decode(), []).append(match[2].decode("utf-8", "replace").strip())
 
 
 def _caches(source: SourceFile) -> dict[str, str]:

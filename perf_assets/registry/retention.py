@@ -49,15 +49,15 @@ def superfluous(settings: RetentionSettings, now: datetime | None = None) -> Sup
     return Superfluous(tuple(gone), tuple(sorted(of_versions | old)))
 
 
-def remove(found: Superfluous) -> None:
+def remove(superfluous: Superfluous) -> None:
     """Remove versions and runs, and their files."""
     client = open_store()
-    for name, number in found.versions:
+    for name, number in superfluous.versions:
         version = client.get_model_version(name, str(number))
         client.delete_model_version(name, str(number))
         if version.model_id:
             client.delete_logged_model(version.model_id)
-    for run in found.runs:
+    for run in superfluous.runs:
         client.delete_run(run)
     _collect_garbage()
 

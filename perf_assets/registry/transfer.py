@@ -64,13 +64,13 @@ def _comparable(adapted: AdaptedTransfer) -> dict[str, float]:
     """Metrics by names that are the same for every kind of model, on held-out rows."""
     errors = {score.name: score.mape for score in adapted.scores}
     alone = [error for name, error in errors.items() if name.startswith("target_")]
-    found = {
+    metrics = {
         "shots": float(adapted.shots),
         "severity": adapted.severity,
         "mape": errors.get(adapted.chosen),
         "mape_target_only": min(alone, default=None),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 def register_transfer(

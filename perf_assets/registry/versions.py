@@ -169,10 +169,10 @@ def metrics_of(name: str, version: int) -> dict[str, float]:
     client = open_store()
     run_id = client.get_model_version(name, str(version)).run_id
     try:
-        found = client.get_run(run_id).data.metrics if run_id else {}
+        metrics = client.get_run(run_id).data.metrics if run_id else {}
     except MlflowException:
         return {}
-    return {metric: float(found[metric]) for metric in COMPARABLE if metric in found}
+    return {metric: float(metrics[metric]) for metric in COMPARABLE if metric in metrics}
 
 
 def alias_of(name: str, version: int) -> str:

@@ -72,9 +72,9 @@ def over_seeds(scores: pd.DataFrame) -> pd.DataFrame:
         within_25=("within_25_ratio", "mean"),
     )
     grouped = by_seed.groupby(keys, sort=False)
-    found = grouped.mean()
-    found.insert(1, "spread", grouped["mape"].std(ddof=0))
-    return found.assign(seeds=grouped.size()).reset_index()
+    means = grouped.mean()
+    means.insert(1, "spread", grouped["mape"].std(ddof=0))
+    return means.assign(seeds=grouped.size()).reset_index()
 
 
 def change(scores: pd.DataFrame, place: ScorePlace, method: str, baseline: str) -> Change | None:
@@ -107,18 +107,18 @@ def change_over(scores: pd.DataFrame, places: Sequence[ScorePlace], method: str,
 def _by_seed(scores: pd.DataFrame, place: ScorePlace, method: str, baseline: str) -> pd.DataFrame:
     """Mean and median over held-out folds of both methods, a row per seed that both have."""
     here = at(scores, place)
-    found = {
+    by_prefix = {
         prefix: here[here["method"] == name].groupby("seed")["mape_ratio"].agg(["mean", "median"])
         for prefix, name in (("", method), ("baseline_", baseline))
     }
-    columns = {f"{prefix}{new}": table[old] for prefix, table in found.items() for old, new in _AGGREGATES.items()}
+    columns = {f"{prefix}{new}": table[old] for prefix, table in by_prefix.items() for old, new in _AGGREGATES.items()}
     return pd.DataFrame(columns).dropna()
 
 
 def ranking(scores: pd.DataFrame, place: ScorePlace) -> list[tuple[str, float]]:
     """Methods with their MAPE, the best one first."""
-    found = over_seeds(at(scores, place)).sort_values("mape")
-    return [(str(method), float(mape)) for method, mape in zip(found["method"], found["mape"], strict=True)]
+    means = over_seeds(at(scores, place)).sort_values("mape")
+    return [(str(method), float(mape)) for method, mape in zip(means["method"], means["mape"], strict=True)]
 
 
 def hardest_fold(scores: pd.DataFrame, place: ScorePlace, method: str) -> tuple[str, float] | None:

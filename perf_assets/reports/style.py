@@ -36,13 +36,13 @@ MOST_MAPE = 10.0
 
 def trees_by_scenario(scores: pd.DataFrame, target: Target) -> Figure:
     """Experiment `raw_vs_embedding_vs_amm`: a panel per scenario, a group per downstream model, a bar per input."""
-    found = over_seeds(scores[scores["experiment"] == "raw_vs_embedding_vs_amm"])
-    found[["input", "trees"]] = [split(method) for method in found["method"]]
-    panels, inputs = scenarios(found), list(dict.fromkeys(found["input"]))
-    trees = [name for name in TREES if (found["trees"] == name).any()]
+    means = over_seeds(scores[scores["experiment"] == "raw_vs_embedding_vs_amm"])
+    means[["input", "trees"]] = [split(method) for method in means["method"]]
+    panels, inputs = scenarios(means), list(dict.fromkeys(means["input"]))
+    trees = [name for name in TREES if (means["trees"] == name).any()]
     figure = Figure(figsize=(2.6 * len(panels) + 0.8, 3.8), layout="constrained")
     for axes, scenario in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        here = found[found["scenario"] == scenario].set_index(["input", "trees"])
+        here = means[means["scenario"] == scenario].set_index(["input", "trees"])
         width = 0.8 / len(inputs)
         for number, name in enumerate(inputs):
             values = here.loc[name].reindex(trees)
@@ -67,16 +67,16 @@ def trees_by_scenario(scores: pd.DataFrame, target: Target) -> Figure:
 
 def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, target: Target) -> Figure:
     """An experiment: a panel per scenario and one for all, a bar per method; the best one stands out."""
-    found = over_seeds(scores[(scores["experiment"] == experiment) & (scores["protocol"] == protocol)])
-    methods = list(dict.fromkeys(found["method"]))[::-1]
-    panels = [*scenarios(found), ALL]
+    means = over_seeds(scores[(scores["experiment"] == experiment) & (scores["protocol"] == protocol)])
+    methods = list(dict.fromkeys(means["method"]))[::-1]
+    panels = [*scenarios(means), ALL]
     figure = Figure(figsize=(1.7 * len(panels) + 2.5, 0.3 * len(methods) + 1.1), layout="constrained")
     rows = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     trees = {split(name)[1] for name in methods} - {""}
     name_of = describe if len(trees) <= 1 else full_name
-    most_seeds = found["seeds"].max()
+    most_seeds = means["seeds"].max()
     for axes, scenario in zip(rows, panels, strict=True):
-        here = found[found["scenario"] == scenario].set_index("method").reindex(methods)
+        here = means[means["scenario"] == scenario].set_index("method").reindex(methods)
         best = here["mape"].min()
         axes.barh(
             range(len(methods)),
@@ -100,16 +100,16 @@ def methods_by_scenario(scores: pd.DataFrame, experiment: str, protocol: str, ta
     rows[0].set_yticks(range(len(methods)), [name_of(name) for name in methods], size=8)
     notes = ["MAPE, mean over held-out folds", "circles: median over folds"]
     notes += [f"whiskers: standard deviation over {most_seeds} seeds"] if most_seeds > 1 else []
-    notes += [f"† fewer seeds: {found['seeds'].min()}"] if found["seeds"].min() < most_seeds else []
+    notes += [f"† fewer seeds: {means['seeds'].min()}"] if means["seeds"].min() < most_seeds else []
     notes += [f"trees: {TREES[name]}" for name in sorted(trees)]
     figure.supxlabel("; ".join(notes), size=8)
     return written(figure, target)
 
 
-def _percent_axis(axes: Axes, which: Literal["x", "y"], found: pd.DataFrame, *, room_for_text: bool = False) -> None:
+def _percent_axis(axes: Axes, which: Literal["x", "y"], means: pd.DataFrame, *, room_for_text: bool = False) -> None:
     """Percentages from below the smallest mean or median to above the largest, with its spread."""
-    low = 100 * found[["mape", "median"]].min().min()
-    high = 100 * max((found["mape"] + found["spread"]).max(), found["median"].max())
+    low = 100 * means[["mape", "median"]].min().min()
+    high = 100 * max((means["mape"] + means["spread"]).max(), means["median"].max())
     percent_axis(axes, which, low, high, room=_ROOM if room_for_text else 0.1)
 
 

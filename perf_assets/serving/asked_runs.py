@@ -165,7 +165,7 @@ def _merged(path: Path, runs: Sequence[Row], counters: Sequence[Row]) -> list[Ro
         grouped[tuple(row[name] for name in CONFIGURATION)].append(row)
     if not grouped:
         raise BadInputError(f"{path}: holds no run")
-    found = []
+    rows_merged = []
     for of_one in grouped.values():
         times = [row["wall_seconds"] for row in of_one if row["wall_seconds"] is not None]
         if not times:
@@ -176,9 +176,9 @@ def _merged(path: Path, runs: Sequence[Row], counters: Sequence[Row]) -> list[Ro
                 values[counter].append(value)
         merged = {name: of_one[0][name] for name in _SHARED}
         merged |= {"wall_seconds": float(statistics.median(times))}
-        merged |= {"counters": {name: float(statistics.median(found)) for name, found in values.items()}}
-        found.append(merged)
-    return found
+        merged |= {"counters": {name: float(statistics.median(rows_merged)) for name, rows_merged in values.items()}}
+        rows_merged.append(merged)
+    return rows_merged
 
 
 def _comparable(lake: Lake, args: str) -> str:

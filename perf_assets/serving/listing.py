@@ -19,14 +19,14 @@ def listed_models() -> list[RegisteredModel]:
     """Versions that an alias points to."""
     return [
         RegisteredModel(
-            found.name,
-            found.version,
-            found.aliases,
-            found.created_at.isoformat(timespec="seconds"),
-            found.tags.get("is_simulated") == "true",
+            version.name,
+            version.version,
+            version.aliases,
+            version.created_at.isoformat(timespec="seconds"),
+            version.tags.get("is_simulated") == "true",
         )
-        for found in registered()
-        if found.aliases
+        for version in registered()
+        if version.aliases
     ]
 
 

@@ -190,9 +190,9 @@ def _of_champion(champion: ServedTarget, runs: Mapping[int, Run]) -> dict[int, P
     """Answers by position, of runs that the champion can answer."""
     asked = {}
     for position, run in runs.items():
-        found = champion.ask(run) if champion.serves(run) else champion.same_run(run)
-        if found is not None:
-            asked[position] = found
+        checked_run = champion.ask(run) if champion.serves(run) else champion.same_run(run)
+        if checked_run is not None:
+            asked[position] = checked_run
     answers = champion.predict(list(asked.values())) if asked else []
     return {i: _about(runs[i], answer) for i, answer in zip(asked, answers, strict=True)}
 
@@ -249,13 +249,13 @@ def measured_there(lake: Lake, runs: Sequence[Run], target: str) -> dict[int, Pr
         (row["app"], catalogue.comparable_args(str(row["args"])), row["ranks"], row["threads"]): row["measured_at"]
         for row in warehouse.frame(_DATES, machine).to_dict("records")
     }
-    found = {}
+    answers = {}
     for position, run in enumerate(runs):
         key = (run.app, catalogue.comparable_args(run.args), run.ranks, run.threads)
         row = known.get(key)
         if row is not None and run.uses_gpus in (None, bool(row["gpus"])):
-            found[position] = _answer(run, target, {str(name): value for name, value in row.items()}, dates[key])
-    return found
+            answers[position] = _answer(run, target, {str(name): value for name, value in row.items()}, dates[key])
+    return answers
 
 
 def _answer(run: Run, target: str, row: dict[str, Any], measured_at: datetime) -> Prediction:

@@ -215,11 +215,11 @@ class ServedTarget:
     def same_run(self, run: Run) -> CheckedRun | None:
         """The configuration of a run of another machine as it ran on the reference machine; None if it did not."""
         seen_as, warnings = self._view_of(run)
-        found = self.known_run(run.app, run.args, run.ranks, run.threads, seen_as=seen_as)
-        if found is None:
+        same = self.known_run(run.app, run.args, run.ranks, run.threads, seen_as=seen_as)
+        if same is None:
             return None
         origin = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
-        return replace(found, warnings=(origin, *warnings, *self._standing_warnings(seen_as)))
+        return replace(same, warnings=(origin, *warnings, *self._standing_warnings(seen_as)))
 
     def example(self) -> Run | None:
         """A run on the reference machine to ask about, best one that is not known on the machine itself."""

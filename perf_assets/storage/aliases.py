@@ -78,10 +78,10 @@ class Aliases:
     @cached_property
     def _known_alike(self) -> dict[str, list[str]]:
         """Known applications by what is left of their names."""
-        found: dict[str, list[str]] = {}
+        alike: dict[str, list[str]] = {}
         for name in self.known_applications:
-            found.setdefault(same_name(name), []).append(name)
-        return found
+            alike.setdefault(same_name(name), []).append(name)
+        return alike
 
     def learn(self, told: str, application: str) -> None:
         """Remember that an application which files call `told` is called otherwise."""
@@ -144,12 +144,12 @@ def known_applications(lake: Lake) -> set[str]:
     from perf_assets.core.tables.landing import RUNS
     from perf_assets.storage.record import MachineRecord
 
-    found: set[str | None] = set()
+    names: set[str | None] = set()
     for machine in lake.machines():
         record = MachineRecord(lake.record, machine)
         ledger = record.ledger(["app", "kind"])
-        found |= set(ledger["app"].to_pylist())
+        names |= set(ledger["app"].to_pylist())
         if "samples" in ledger["kind"].to_pylist():
             for part in record.live_parts(RUNS):
-                found |= set(pq.read_table(part, columns=["app"])["app"].unique().to_pylist())
-    return {name for name in found if name}
+                names |= set(pq.read_table(part, columns=["app"])["app"].unique().to_pylist())
+    return {name for name in names if name}

@@ -159,8 +159,8 @@ def _target(name: str, runs: "pd.DataFrame") -> str:
 
 def _natural(run: str) -> tuple[str, int]:
     """Order of the rows of a file: row 10 comes after row 9."""
-    file, found, row = run.rpartition("#")
-    return (file, int(row)) if found and row.isdigit() else (run, 0)
+    file, hash_sign, row = run.rpartition("#")
+    return (file, int(row)) if hash_sign and row.isdigit() else (run, 0)
 
 
 def _identity(runs: "pd.DataFrame") -> "pd.DataFrame":
@@ -168,12 +168,14 @@ def _identity(runs: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
     machine, bundle, run = (runs.index.get_level_values(name) for name in _RUN)
-    found = runs[list(_IDENTITY)].copy()
-    found["app"] = found["app"].where(found["app"] != bundle)
-    found["args"] = found["args"].where((found["args"] != machine + "/" + bundle + "/" + run) & (found["args"] != ""))
-    found.insert(0, "machine", machine)
-    differing = [column for column in found if found[column].nunique() > 1]
-    return pd.DataFrame(found[differing])
+    identity = runs[list(_IDENTITY)].copy()
+    identity["app"] = identity["app"].where(identity["app"] != bundle)
+    identity["args"] = identity["args"].where(
+        (identity["args"] != machine + "/" + bundle + "/" + run) & (identity["args"] != "")
+    )
+    identity.insert(0, "machine", machine)
+    differing = [column for column in identity if identity[column].nunique() > 1]
+    return pd.DataFrame(identity[differing])
 
 
 def _joined(identity: "pd.DataFrame", words: "pd.DataFrame", measured: "pd.DataFrame") -> "pd.DataFrame":

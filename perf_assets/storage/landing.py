@@ -101,7 +101,7 @@ def _plain(folder: Path, paths: Collection[str]) -> Iterator[str]:
 
 def plain_files(folder: Path) -> Iterator[str]:
     """Relative paths of all files below `folder`, sorted; anything that is not a plain file is refused."""
-    pending, found = [""], []
+    pending, names = [""], []
     while pending:
         prefix = pending.pop()
         with os.scandir(folder / prefix) as entries:
@@ -112,12 +112,12 @@ def plain_files(folder: Path) -> Iterator[str]:
                 if entry.is_dir():
                     pending.append(f"{path}/")
                 elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                    found.append(path)
+                    names.append(path)
                 else:
                     raise BadInputError(f"{path!r} is neither a file nor a folder: remove it")
-        if len(found) > MAX_FILES:
+        if len(names) > MAX_FILES:
             raise BadInputError(f"{folder} has more than {MAX_FILES} files: split it")
-    yield from sorted(found)
+    yield from sorted(names)
 
 
 def verified_manifest(bundle: LandedBundle, machine: str) -> Manifest:
@@ -141,15 +141,15 @@ def verified_manifest(bundle: LandedBundle, machine: str) -> Manifest:
 
 def landed_datasets(lake: Lake, machine: str) -> set[str]:
     """Datasets that bundles of a machine in the landing zone say they belong to."""
-    found = set()
+    names = set()
     for name, digest in landed_digests(lake, machine):
         if digest:
             data = LandedBundle(lake.landing / machine / name).manifest_bytes
             with suppress(BadInputError):
                 # Most bundles are not samples: they need not be parsed.
                 dataset = parse_manifest(data).dataset_name if b'"samples"' in data else None
-                found |= {dataset} if dataset else set()
-    return found
+                names |= {dataset} if dataset else set()
+    return names
 
 
 def _verify_file(path: Path, entry: FileEntry) -> None:

@@ -53,11 +53,11 @@ def _row_violations(connection: duckdb.DuckDBPyConnection, table: Table, machine
     if actual.issuperset(table.key):
         rules[f"key ({', '.join(table.key)}) is unique"] = f"{rows} GROUP BY ALL HAVING count(*) > 1"
     for rule, query in rules.items():
-        found = connection.execute(
+        counts = connection.execute(
             f"SELECT count(*), first(rows) FROM ({query}) AS rows", {"machine": machine}
         ).fetchone()
-        if found and found[0]:
-            yield Violation(rule, found[0], str(found[1]))
+        if counts and counts[0]:
+            yield Violation(rule, counts[0], str(counts[1]))
 
 
 STATE = "warehouse_state"

@@ -31,10 +31,10 @@ def machine_page_name(machine: str) -> str:
 
 def other_pages(lake: Lake) -> dict[str, str]:
     """Title by name of each page that is neither the index nor of a machine."""
-    found = {}
+    titles = {}
     for path in sorted(lake.reports.glob("*.html")):
         if path.name != INDEX and not path.match(_MACHINE.format("*")):
             with path.open(encoding="utf-8", errors="replace") as file:
                 title = _TITLE.search(file.read(_HEAD_LENGTH))
-            found[path.name] = html.unescape(title[1]).strip() if title else path.stem
-    return found
+            titles[path.name] = html.unescape(title[1]).strip() if title else path.stem
+    return titles

@@ -164,10 +164,10 @@ def _count(connection: "Connection", table: "Table", condition: Any = True) -> i
     return int(connection.execute(select(func.count()).select_from(table).where(where)).scalar_one())
 
 
-def _compare(what: str, found: int, expected: int) -> None:
-    if found != expected:
+def _compare(what: str, counted: int, expected: int) -> None:
+    if counted != expected:
         raise BadInputError(
-            f"{what}: {found} rows arrived, {expected} are in the SQLite file, which something still writes: nothing "
+            f"{what}: {counted} rows arrived, {expected} are in the SQLite file, which something still writes: nothing "
             "was carried over, stop that and try again"
         )
 

@@ -37,12 +37,12 @@ def release(lake: Lake, bundle: LandedBundle) -> None:
 
 def quarantine_strays(lake: Lake) -> list[str]:
     """Write down what in the landing zone cannot be a bundle; return one line for each."""
-    found = list(strays(lake))
-    if found:
+    listed = list(strays(lake))
+    if listed:
         with leased(lake.locks / "strays.lock", "the list of strays", wait_seconds=60):
-            for stray in found:
+            for stray in listed:
                 _write(lake.quarantine / _STRAYS / stray.safe_name, stray.path, stray.reason)
-    return [f"{str(stray.path)!a}: {stray.reason}" for stray in found]
+    return [f"{str(stray.path)!a}: {stray.reason}" for stray in listed]
 
 
 def _folder(lake: Lake, bundle: LandedBundle) -> Path:

@@ -178,9 +178,9 @@ class MachineRecord:
             remove_temporaries(self.ledger_file())
         names = self._parts(self.ledger(["record_part"]))
         folders = [self._folder(table) for table in RECORD_TABLES]
-        found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
         self._check_lease()
-        for path in found:
+        for path in paths:
             if path.stem not in names:
                 path.unlink(missing_ok=True)
 

@@ -43,10 +43,10 @@ def store_part(lake: Lake, table: Table, rows: "pd.DataFrame", part: str) -> Pat
     """Replace one part of a table in the record; `Warehouse.load_results` then loads all parts."""
     path = lake.record / table.name / part / _FILE
     schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
-    found = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
+    columns = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
     lock = lake.locks / f"{table.name}.lock"
     with leased(lock, f"the table {table.name}", _WAIT_SECONDS) as lease, replacing(path) as temporary:
-        pq.write_table(found, temporary, compression="zstd")
+        pq.write_table(columns, temporary, compression="zstd")
         lease.check()
     return path
 

@@ -103,12 +103,12 @@ def _quoted(path: Path) -> str:
 def _run(program: str, address: Address, *arguments: str) -> None:
     """Run a client program of PostgreSQL; it takes the password from where the others do."""
     address.check()
-    found = shutil.which(program)
-    if found is None:
+    place = shutil.which(program)
+    if place is None:
         raise BadInputError(f"{program} is not installed, and PostgreSQL keeps the state: install postgresql-client")
     query = {name: value for name, value in address.url.query.items() if name != "options"}
     url = address.url.set(drivername="postgresql", query=query).render_as_string(hide_password=False)
-    done = subprocess.run([found, f"--dbname={url}", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([place, f"--dbname={url}", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[0]
         raise DatabaseError(f"{program} failed for {address} ({reason})")

@@ -48,8 +48,8 @@ def read_machine_tables(given: tuple[str, ...]) -> "dict[str, pd.DataFrame]":
     """Tables given as NAME=FILE, by the name of the machine."""
     frames: dict[str, pd.DataFrame] = {}
     for text in given:
-        name, found, file = text.partition("=")
-        if not (name and found and file):
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
             raise BadInputError(f"--table {text!r}: write NAME=FILE")
         if name in frames:
             raise BadInputError(f"--table: machine {name!r} is given twice")

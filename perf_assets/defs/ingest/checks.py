@@ -64,14 +64,15 @@ def _specs(table: Table) -> list[dg.AssetCheckSpec]:
 def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.AssetCheckResult]:
     about_key = [violation for violation in violations if violation.rule.startswith("key ")]
     about_schema = [violation for violation in violations if violation not in about_key]
-    for name, found in (("schema", about_schema), ("key", about_key)):
+    for name, violated in (("schema", about_schema), ("key", about_key)):
         yield dg.AssetCheckResult(
             asset_key=table.name,
             check_name=name,
-            passed=not found,
-            metadata={"violated_rules_count": len(found), "threshold": 0}
+            passed=not violated,
+            metadata={"violated_rules_count": len(violated), "threshold": 0}
             | {
-                violation.rule: f"{violation.row_count} rows, first {violation.example}" for violation in found[:_SHOWN]
+                violation.rule: f"{violation.row_count} rows, first {violation.example}"
+                for violation in violated[:_SHOWN]
             },
         )
 
@@ -117,15 +118,15 @@ def check_features(context: dg.AssetCheckExecutionContext, lake: LakeResource) -
     for table in DERIVED_TABLES:
         yield from _results(table, warehouse.violations(table, machine))
     for doubt in DOUBTS:
-        found = warehouse.frame(doubt.query, {"machine": machine, "threshold": doubt.threshold})
+        rows = warehouse.frame(doubt.query, {"machine": machine, "threshold": doubt.threshold})
         yield dg.AssetCheckResult(
             asset_key=doubt.table,
             check_name=doubt.name,
-            passed=found.empty,
+            passed=rows.empty,
             severity=dg.AssetCheckSeverity.WARN,
             metadata={
-                "rows_beyond_threshold_count": len(found),
+                "rows_beyond_threshold_count": len(rows),
                 "threshold": doubt.threshold,
-                "worst": dg.MetadataValue.md(markdown_rows(found.head(_SHOWN))),
+                "worst": dg.MetadataValue.md(markdown_rows(rows.head(_SHOWN))),
             },
         )

@@ -111,16 +111,16 @@ def _of_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[
         has_failed,
     )
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION):
-        found = entry.dagster_event and entry.dagster_event.asset_check_evaluation_data
-        if found is None or not (found.blocking or found.check_name in _TOLD_CHECKS):
+        evaluation = entry.dagster_event and entry.dagster_event.asset_check_evaluation_data
+        if evaluation is None or not (evaluation.blocking or evaluation.check_name in _TOLD_CHECKS):
             continue
-        asset = found.asset_key.to_user_string()
-        where = found.partition or partition
-        what = _TOLD_CHECKS.get(found.check_name)
-        title = f"{where} {what}".strip() if what else f"the check {found.check_name} of {asset} failed"
-        key = f"check:{found.check_name}:{asset}:{where}"
-        why = f"{asset} {where}".strip() if what is None else found.description or ""
-        yield Alert(key, title, why, link), not found.passed
+        asset = evaluation.asset_key.to_user_string()
+        where = evaluation.partition or partition
+        what = _TOLD_CHECKS.get(evaluation.check_name)
+        title = f"{where} {what}".strip() if what else f"the check {evaluation.check_name} of {asset} failed"
+        key = f"check:{evaluation.check_name}:{asset}:{where}"
+        why = f"{asset} {where}".strip() if what is None else evaluation.description or ""
+        yield Alert(key, title, why, link), not evaluation.passed
 
 
 def _why(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:

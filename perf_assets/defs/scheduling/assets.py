@@ -99,7 +99,7 @@ def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> Metadata:
     once = rows[rows["repetition"] == 0]
     keys = zip(once["strategy"], once["load_ratio"], strict=True)
     means = dict(zip(keys, once["turnaround_mean_seconds"], strict=True))
-    found: Metadata = {f"break-even, {name}": where_faster(means, name) for name in STRATEGIES if name != PRACTICE}
+    break_even: Metadata = {f"break-even, {name}": where_faster(means, name) for name in STRATEGIES if name != PRACTICE}
     gain = 1 - means[PREDICTOR_MOLDABLE, FULL_LOAD] / means[PRACTICE, FULL_LOAD]
     needed = experiment.nodes_to_match(FULL_LOAD)
     nodes = experiment.machine.nodes
@@ -111,7 +111,7 @@ def _findings(experiment: "Experiment", rows: "pd.DataFrame") -> Metadata:
         "utilisation_ratio",
         "killed_count",
     ]
-    return found | {
+    return break_even | {
         "turnaround_gain_ratio at full load": float(gain),
         "nodes practice needs to match": f"{needed} instead of {nodes}" if needed else f"more than 8 times {nodes}",
         "at full load": dg.MetadataValue.md(markdown_rows(shown[columns].reset_index(), ",.2f")),

@@ -270,8 +270,10 @@ def train_source_models(
     version = dg.DataVersion(made.data_version)
     metadata = _shown(fleet.lake, made) | {"is_simulated": tags["is_simulated"] == "true"}
     for name, with_amm in ((WITHOUT_AMM, False), (WITH_AMM, True)):
-        found = made.versions[with_amm]
-        registered = measured_metadata(found.name, found.version) | version_metadata(found)
+        registered_version = made.versions[with_amm]
+        registered = measured_metadata(registered_version.name, registered_version.version) | version_metadata(
+            registered_version
+        )
         yield dg.MaterializeResult(asset_key=name, data_version=version, metadata=registered | metadata)
     yield _not_worse(made)
     for table, rows in store_explanations(fleet, made).items():

@@ -197,14 +197,14 @@ def _shown(lake: Lake, machine: str, made: "MadeTarget") -> Metadata:
     from perf_assets.registry.target import registered_name
 
     name = registered_name(machine)
-    found = measured_metadata(name, made.version) | registered_metadata(name, made.version)
+    metadata = measured_metadata(name, made.version) | registered_metadata(name, made.version)
     if made.is_kept:
-        return found | {"kept": "this version was made of the same data"}
-    found |= {f"shots of {view}": count for view, count in made.shots.items()} if len(made.shots) > 1 else {}
+        return metadata | {"kept": "this version was made of the same data"}
+    metadata |= {f"shots of {view}": count for view, count in made.shots.items()} if len(made.shots) > 1 else {}
     if made.picture is None:
-        return found | {"candidates_on_held_out_shots": "too few runs to hold some out"}
+        return metadata | {"candidates_on_held_out_shots": "too few runs to hold some out"}
     candidates = made.candidates.drop(columns=["source", "shots"])
-    return found | {
+    return metadata | {
         "candidates_on_held_out_shots": dg.MetadataValue.md(markdown_rows(candidates, ".3f")),
         "errors_beside_baselines": picture_metadata(
             lake, f"{name}-{made.version}", "errors on held-out runs", made.picture

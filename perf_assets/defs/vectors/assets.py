@@ -148,22 +148,22 @@ def _shown(made: vectors.Made) -> Metadata:
     assert made.version is not None
     assert made.model is not None
     version, model = made.version, made.model
-    found: Metadata = version_metadata(version) | {
+    metadata: Metadata = version_metadata(version) | {
         "relative_to": model.reference,
         "what_was_done": made.reason,
     }
     if made.trained is not None:
-        found["scores_on_held_out"] = dg.MetadataValue.md(markdown_rows(made.trained.scores, ".3f"))
+        metadata["scores_on_held_out"] = dg.MetadataValue.md(markdown_rows(made.trained.scores, ".3f"))
         for name, blend in model.blends.items():
-            found |= {
+            metadata |= {
                 f"times of a new {name}": str(dict(blend.weights)),
                 f"order of a new {name}": str(dict(blend.order_weights)),
             }
     if made.joined:
-        found["joined"] = ", ".join(made.joined)
-        found["shots_count"] = sum(model.heads[machine]["configuration"].shots_count for machine in made.joined)
-        found["weights_of_known_machines"] = dg.MetadataValue.md(markdown_rows(_alike(model, made.joined), ".2f"))
-    return found
+        metadata["joined"] = ", ".join(made.joined)
+        metadata["shots_count"] = sum(model.heads[machine]["configuration"].shots_count for machine in made.joined)
+        metadata["weights_of_known_machines"] = dg.MetadataValue.md(markdown_rows(_alike(model, made.joined), ".2f"))
+    return metadata
 
 
 def _alike(model: "VectorModel", joined: tuple[str, ...]) -> pd.DataFrame:

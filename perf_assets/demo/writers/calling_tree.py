@@ -124,18 +124,18 @@ class CallingTree:
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes but the whole program, parents before children; indices from 1."""
-        found: list[Node] = []
+        nodes: list[Node] = []
 
         def visit(scope: Scope, parent: int, function: Scope) -> None:
             owner = scope if scope.kind in (ScopeKind.FUNCTION, ScopeKind.ENTRY) else function
-            node = Node(len(found) + 1, parent, scope, owner)
-            found.append(node)
+            node = Node(len(nodes) + 1, parent, scope, owner)
+            nodes.append(node)
             for child in scope.children:
                 visit(child, node.index, owner)
 
         for entry in self.entries:
             visit(entry, 0, entry)
-        return tuple(found)
+        return tuple(nodes)
 
     @cached_property
     def statements(self) -> tuple[Node, ...]:

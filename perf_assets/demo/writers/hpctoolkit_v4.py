@@ -175,7 +175,7 @@ def taxonomy(metrics: tuple[str, ...]) -> str:
     """The text of `metrics/default.yaml`: how a viewer presents the metrics."""
     inputs, roots = ["version: 0", "inputs:"], ["roots:"]
     for metric in metrics:
-        anchor = re.sub(r"[^A-Za-z0-9_]", lambda found: f"x{ord(found.group()):02x}_", metric) + "-sum-x5b_0x0x5d_"
+        anchor = re.sub(r"[^A-Za-z0-9_]", lambda letter: f"x{ord(letter.group()):02x}_", metric) + "-sum-x5b_0x0x5d_"
         quoted = '"' + metric.replace("\\", "\\\\").replace('"', '\\"') + '"'
         for scope in ("execution", "lex_aware", "function"):
             inputs += [

@@ -55,8 +55,8 @@ def _counts(kernel: KernelRun) -> dict[str, int]:
 
 def _dimensions(kernel: str) -> int:
     """Dimensions of the kernel's problem, as its name tells."""
-    found = re.search(r"([23])D", kernel)
-    return int(found[1]) if found else 1
+    match = re.search(r"([23])D", kernel)
+    return int(match[1]) if match else 1
 
 
 def _complexity(kernel: str) -> str:

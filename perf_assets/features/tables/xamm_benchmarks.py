@@ -85,8 +85,8 @@ def suite_tables(timings: Mapping[str, Sequence[KernelTiming]]) -> dict[str, pd.
                 t.problem_size or 0,
                 t.seconds_per_rep,
             )
-            for machine, found in timings.items()
-            for t in found
+            for machine, of_machine in timings.items()
+            for t in of_machine
             if t.is_valid and t.seconds_per_rep and t.seconds_per_rep > 0
         ],
         columns=[MACHINE, "variant", "tuning", "ranks", "threads", "kernel", "size", "seconds"],

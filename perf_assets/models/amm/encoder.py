@@ -140,8 +140,8 @@ class SuiteLayout:
         _, rows = np.unique(self.settings, return_inverse=True)
         _, columns = np.unique(self.kernels, return_inverse=True)
         times = np.full((len(samples.machines), rows.max() + 1, columns.max() + 1), np.nan)
-        found = samples.log_seconds[:, [position[self.configurations[index]] for index in known]]
-        times[:, rows[known], columns[known]] = found
+        known_times = samples.log_seconds[:, [position[self.configurations[index]] for index in known]]
+        times[:, rows[known], columns[known]] = known_times
         return times
 
 

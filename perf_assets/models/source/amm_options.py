@@ -68,12 +68,12 @@ def train_encoder(
     # The encoder of all machines is one more piece: options do not matter until vectors are combined.
     places = [None, *range(len(folds))]
     pieces = [_EncoderTask(place, seed, chooses_options) for place in places]
-    for piece, (encoder, found) in side_by_side(_fit_fold, samples, pieces):
+    for piece, (encoder, option_errors) in side_by_side(_fit_fold, samples, pieces):
         if piece.position is None:
             everything = encoder
             continue
         held_out = folds[piece.position].held_out
-        without[held_out], errors[piece.position] = encoder, found
+        without[held_out], errors[piece.position] = encoder, option_errors
         progress(f"AMM encoder without {held_out}: {len(without)} of {len(folds)}")
     assert everything is not None
     in_order = {fold.held_out: without[fold.held_out] for fold in folds}

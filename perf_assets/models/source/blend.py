@@ -33,20 +33,20 @@ class Blend:
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
         used = {name: w for name, w in self.weights.items() if w > 0}
-        found = [self.components[name].predict(samples, examples) for name in used]
-        return blended(found, list(used.values()), self.caution, distance(samples, examples))
+        predictions = [self.components[name].predict(samples, examples) for name in used]
+        return blended(predictions, list(used.values()), self.caution, distance(samples, examples))
 
 
-def blended(found: Sequence[Floats], weights: Sequence[float] | Floats, caution: float, far: Floats) -> Floats:
+def blended(predictions: Sequence[Floats], weights: Sequence[float] | Floats, caution: float, far: Floats) -> Floats:
     """Weighted mean of predictions, less the caution times how far the machines are apart."""
-    return np.asarray(np.sum([w * one for w, one in zip(weights, found, strict=True)], axis=0) - caution * far)
+    return np.asarray(np.sum([w * one for w, one in zip(weights, predictions, strict=True)], axis=0) - caution * far)
 
 
 @dataclass(frozen=True)
 class HeldOutFold:
     """Predictions of the components for one inner fold."""
 
-    found: Floats
+    predicted: Floats
     """Components x examples."""
     true: Floats
     distance: Floats
@@ -117,7 +117,7 @@ def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:
     """
     if not held_out:
         return np.full(count, 1 / count)
-    residuals = [fold.found - fold.true for fold in held_out]
+    residuals = [fold.predicted - fold.true for fold in held_out]
     squares = np.stack([residual @ residual.T / residual.shape[1] for residual in residuals])
     grid = weight_grid(count)
     errors = np.sqrt(np.maximum(np.einsum("gi,fij,gj->gf", grid, squares, grid), 0.0)).mean(axis=1)
@@ -126,8 +126,8 @@ def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:
 
 def log_error(fold: HeldOutFold, weights: Floats) -> float:
     """Root mean square log error of a blend on a fold."""
-    return float(np.sqrt(np.mean((weights @ fold.found - fold.true) ** 2)))
+    return float(np.sqrt(np.mean((weights @ fold.predicted - fold.true) ** 2)))
 
 
 def _error(fold: HeldOutFold, weights: Floats, caution: float) -> float:
-    return mape_of_logs(weights @ fold.found - caution * fold.distance - fold.true)
+    return mape_of_logs(weights @ fold.predicted - caution * fold.distance - fold.true)

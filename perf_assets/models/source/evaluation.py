@@ -77,9 +77,9 @@ def _scored(
     scores: dict[str, list[list[_Scores]]] = {name: [[] for _ in range(seeds)] for name in methods}
     for seed in range(seeds):
         for fold in folds:
-            found = made.of_fold(samples, fold, (protocol, seed, fold.held_out), with_best=_BEST in methods)
+            predictions = made.of_fold(samples, fold, (protocol, seed, fold.held_out), with_best=_BEST in methods)
             for name in methods:
-                scores[name][seed].append(mean_over_pairs(samples, fold.test, found[name]))
+                scores[name][seed].append(mean_over_pairs(samples, fold.test, predictions[name]))
             shown = ", ".join(f"{name} {scores[name][seed][-1]['mape_ratio']:.1%}" for name in methods)
             progress(f"{protocol} without {fold.held_out}, seed {seed}: {shown}")
     return {name: _summary(folds, by_seed) for name, by_seed in scores.items()}
@@ -173,21 +173,21 @@ class _Predictions:
 
     def add(self, piece: _Piece, result: _Result) -> None:
         """Keep the predictions of a piece."""
-        for held_out, found in result.outer.items():
-            self._outer[piece.protocol, piece.seed, held_out] = found
+        for held_out, by_method in result.outer.items():
+            self._outer[piece.protocol, piece.seed, held_out] = by_method
         for (held_out, other), within in result.inner.items():
             self._inner.setdefault((piece.protocol, piece.seed, held_out), {})[other] = within
 
     def of_fold(self, samples: PairedSamples, fold: Fold, key: _Key, *, with_best: bool) -> dict[str, Floats]:
         """Predictions of a fold by method; `best` is put together from those of its components, there and within."""
-        found = self._outer[key]
+        by_method = self._outer[key]
         if not with_best:
-            return found
+            return by_method
         names = best_components(fold.train, fold.unseen)
         inner = self._inner.get(key, {})
         weights, caution = choose_weights([inner[other] for other in sorted(inner)], len(names))
-        best = blended([found[name] for name in names], weights, caution, distance(samples, fold.test))
-        return {**found, _BEST: best}
+        best = blended([by_method[name] for name in names], weights, caution, distance(samples, fold.test))
+        return {**by_method, _BEST: best}
 
 
 class _TimeLeft:

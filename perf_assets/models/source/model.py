@@ -177,7 +177,7 @@ class SourceModel:
         ]
         if not new:
             return min(every, default=(np.nan, ""))
-        return max([found for found in every if found[1] in new] or every, default=(np.nan, ""))
+        return max([entry for entry in every if entry[1] in new] or every, default=(np.nan, ""))
 
     def _with_amm(self, questions: Questions) -> Floats:
         assert self.with_amm is not None

@@ -123,7 +123,7 @@ def blend_or_step_aside(folds: Sequence[HeldOutFold], names: Sequence[str]) -> t
     blended = np.mean([log_error(fold, w) for fold, w in zip(folds, chosen, strict=True)])
     if blended > np.mean([log_error(fold, best) for fold in folds]):
         weights, chosen = best, [best] * len(folds)
-    return weights, [w @ fold.found - fold.true for fold, w in zip(folds, chosen, strict=True)]
+    return weights, [w @ fold.predicted - fold.true for fold, w in zip(folds, chosen, strict=True)]
 
 
 def not_worse(scores: pd.DataFrame) -> dict[Unseen, tuple[float, float]]:
@@ -213,12 +213,12 @@ def _predict_fold(samples: PairedSamples, piece: _FoldTask) -> HeldOutFold:
 
 
 def _only(fold: HeldOutFold, positions: Sequence[int]) -> HeldOutFold:
-    return HeldOutFold(fold.found[list(positions)], fold.true, fold.distance)
+    return HeldOutFold(fold.predicted[list(positions)], fold.true, fold.distance)
 
 
 def _scores(unseen: Unseen, names: Sequence[str], folds: Sequence[HeldOutFold]) -> pd.DataFrame:
     return pd.DataFrame(
-        [_score(unseen, name, [fold.found[i] - fold.true for fold in folds]) for i, name in enumerate(names)]
+        [_score(unseen, name, [fold.predicted[i] - fold.true for fold in folds]) for i, name in enumerate(names)]
     )
 
 

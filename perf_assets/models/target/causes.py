@@ -251,24 +251,24 @@ def _fit(runs: RunInputs, residual: Floats, expected: Expectation, length: float
     kept = np.flatnonzero(expected.amplitudes)
     causes = np.concatenate([_causes(runs, runs, length), np.eye(len(runs))[None]])[kept]
     centre, freedom = np.log(expected.amplitudes[kept]), expected.freedom[kept]
-    found, step = centre, np.zeros_like(centre)
-    value = _log_posterior(causes, residual, found, centre, freedom)
+    logs, step = centre, np.zeros_like(centre)
+    value = _log_posterior(causes, residual, logs, centre, freedom)
     for _ in range(_STEPS if len(runs) else 0):
-        gradient, curvature = _slope(causes, residual, found, centre, freedom)
+        gradient, curvature = _slope(causes, residual, logs, centre, freedom)
         step = np.clip(np.linalg.solve(curvature, gradient), -_LONGEST_STEP, _LONGEST_STEP)
         while np.abs(step).max() > _CLOSE:
-            tried = _log_posterior(causes, residual, found + step, centre, freedom)
+            tried = _log_posterior(causes, residual, logs + step, centre, freedom)
             if tried > value:
-                found, value = found + step, tried
+                logs, value = logs + step, tried
                 break
             step = step / 2
         if np.abs(step).max() <= _CLOSE:
             break
-    _, curvature = _slope(causes, residual, found, centre, freedom)
+    _, curvature = _slope(causes, residual, logs, centre, freedom)
     # Of the density of the amplitudes, the part that the runs leave over (Laplace): no more causes than needed win.
     volume = -0.5 * np.linalg.slogdet(curvature * np.outer(freedom, freedom))[1]
     amplitudes = np.zeros(len(EVERY_CAUSE))
-    amplitudes[kept] = np.exp(found)
+    amplitudes[kept] = np.exp(logs)
     return _condition(runs, residual, amplitudes, length, float(value + volume + np.log(share)))
 
 
@@ -290,20 +290,20 @@ def _covariance(causes: Floats, amplitudes: Floats) -> Floats:
     return np.asarray(total + _JITTER * np.eye(causes.shape[1]))
 
 
-def _log_posterior(causes: Floats, residual: Floats, found: Floats, centre: Floats, freedom: Floats) -> float:
-    lower = np.linalg.cholesky(_covariance(causes, np.exp(found)))
+def _log_posterior(causes: Floats, residual: Floats, logs: Floats, centre: Floats, freedom: Floats) -> float:
+    lower = np.linalg.cholesky(_covariance(causes, np.exp(logs)))
     whitened = np.linalg.solve(lower, residual)
     fit = -0.5 * whitened @ whitened - np.log(np.diag(lower)).sum() - 0.5 * len(residual) * np.log(2 * np.pi)
-    return float(fit - 0.5 * (((found - centre) / freedom) ** 2).sum())
+    return float(fit - 0.5 * (((logs - centre) / freedom) ** 2).sum())
 
 
-def _slope(causes: Floats, residual: Floats, found: Floats, centre: Floats, freedom: Floats) -> tuple[Floats, Floats]:
+def _slope(causes: Floats, residual: Floats, logs: Floats, centre: Floats, freedom: Floats) -> tuple[Floats, Floats]:
     """Gradient of the log posterior and its expected curvature, by the logarithms of the amplitudes."""
-    inverse = np.linalg.inv(_covariance(causes, np.exp(found)))
-    slopes = 2 * np.exp(2 * found)[:, None, None] * causes
+    inverse = np.linalg.inv(_covariance(causes, np.exp(logs)))
+    slopes = 2 * np.exp(2 * logs)[:, None, None] * causes
     coefficients = inverse @ residual
     spread = inverse @ slopes
     gradient = 0.5 * (np.einsum("i,pij,j->p", coefficients, slopes, coefficients) - np.trace(spread, axis1=1, axis2=2))
-    gradient -= (found - centre) / freedom**2
+    gradient -= (logs - centre) / freedom**2
     curvature = 0.5 * np.einsum("pij,qji->pq", spread, spread) + np.diag(1 / freedom**2)
     return gradient, np.asarray(curvature)

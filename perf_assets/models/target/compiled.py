@@ -89,18 +89,18 @@ def _prior_terms(
     prior: Prior, samples: PairedSamples, source: int, target: int, names: Sequence[str]
 ) -> tuple[RunTerms, ...]:
     """Weighted terms of the components; those that look at runs in the same way are made one."""
-    found: list[RunTerms] = []
+    every: list[RunTerms] = []
     for name, weight in prior.weights.items():
         component = prior.components[name]
         assert isinstance(component, BilinearModel | MachineMixture), f"{name} is no component of a stored target model"
         terms = component.terms(samples, source, target, names)
         terms = RunTerms(weight * terms.constant, weight * terms.slope, weight * terms.along, terms.sums)
-        same = next((i for i, one in enumerate(found) if _is_same(one.sums, terms.sums)), None)
+        same = next((i for i, one in enumerate(every) if _is_same(one.sums, terms.sums)), None)
         if same is None:
-            found.append(terms)
+            every.append(terms)
         else:
-            found[same] = _together(found[same], terms)
-    return tuple(found)
+            every[same] = _together(every[same], terms)
+    return tuple(every)
 
 
 def _is_same(first: RadialSums, second: RadialSums) -> bool:

@@ -73,9 +73,9 @@ class Drift:
 
 def compare(new: AdaptedTarget, champion: AdaptedTarget | None) -> ModelComparison:
     """Decide whether a new model replaces the champion."""
-    found = [_held_out(new, name, view, champion) for name, view in new.views.items()]
+    by_view = [_held_out(new, name, view, champion) for name, view in new.views.items()]
     own, alone, theirs = (
-        np.concatenate([getattr(errors, part) for errors in found]) for part in ("own", "alone", "champion")
+        np.concatenate([getattr(errors, part) for errors in by_view]) for part in ("own", "alone", "champion")
     )
     was_judged = champion is not None and any(view.held_out for view in champion.views.values())
     return decide(HeldOutErrors(own, alone, theirs), was_judged=was_judged)

@@ -61,9 +61,9 @@ class Trial:
     runs: RunInputs
     true: Floats
     """Log(time on the target / time on the source), one for each run."""
-    found: Floats
+    predicted: Floats
     """Components x runs: what they say of it."""
-    found_alone: Floats
+    predicted_alone: Floats
     """Components x runs: the same as if no other machine had run these configurations."""
 
 
@@ -95,8 +95,8 @@ def play_trials(
                 target=int(playing),
                 runs=RunView.fit(hidden, other, int(playing)).of(hidden, other, rows),
                 true=hidden.log_relative_time(asked),
-                found=np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
-                found_alone=np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
+                predicted=np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
+                predicted_alone=np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
             )
         )
     return trials
@@ -112,7 +112,7 @@ def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
         return np.zeros(count)
     # Of the blend's caution nothing is wanted: the correction by shots estimates the offset itself.
     held_out = [
-        HeldOutFold(np.vstack([trial.found, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
+        HeldOutFold(np.vstack([trial.predicted, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
         for trial in trials
     ]
     return choose_weights(held_out, count + 1)[0][:count]
@@ -126,7 +126,7 @@ def beats_no_change(trials: Sequence[Trial], weights: Floats) -> bool:
     if len(trials) < 2:
         return bool(trials)
     unchanged = np.array([mape_of_logs(-trial.true) for trial in trials])
-    gain = unchanged - [mape_of_logs(weights @ trial.found - trial.true) for trial in trials]
+    gain = unchanged - [mape_of_logs(weights @ trial.predicted - trial.true) for trial in trials]
     return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
@@ -142,7 +142,7 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads
     logs, lengths, kinds = [np.log(one_more.amplitudes)], [one_more.length_shares], [one_more.kind_shares]
     for trial in trials:
         some = np.arange(min(_LEARNED_RUNS, len(trial.true)))
-        runs, residual = trial.runs.at(some), (trial.true - weights @ trial.found)[some]
+        runs, residual = trial.runs.at(some), (trial.true - weights @ trial.predicted)[some]
         by_kind = [fit_processes(runs, residual, start, causes) for causes in KINDS]
         shares = evidence_weights([process for processes in by_kind for process in processes])
         ends = np.cumsum([len(processes) for processes in by_kind])[:-1]
@@ -164,8 +164,8 @@ def half_widths(trials: Sequence[Trial], weights: Floats) -> tuple[float, float]
     """
     if not trials:
         return None
-    narrow = _pooled_quantile([np.abs(trial.true - weights @ trial.found) for trial in trials])
-    wide = _pooled_quantile([np.abs(trial.true - weights @ trial.found_alone) for trial in trials])
+    narrow = _pooled_quantile([np.abs(trial.true - weights @ trial.predicted) for trial in trials])
+    wide = _pooled_quantile([np.abs(trial.true - weights @ trial.predicted_alone) for trial in trials])
     return narrow, max(narrow, wide)
 
 

@@ -175,6 +175,6 @@ def _or_shots_only(held_out: Mapping[str, Floats], true: Floats) -> str:
     return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(true)) else PAIRED
 
 
-def _score(name: str, found: Floats, true: Floats) -> CandidateScore:
-    error = np.clip(found - true, -50, 50)
+def _score(name: str, predicted: Floats, true: Floats) -> CandidateScore:
+    error = np.clip(predicted - true, -50, 50)
     return CandidateScore(name, mape_of_logs(error), float(np.sqrt(np.mean(error**2))))

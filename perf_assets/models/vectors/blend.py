@@ -200,11 +200,11 @@ def strangers(samples: VectorSamples, seen: frozenset[str]) -> Mask:
     return np.asarray(~np.isin(machines, sorted(seen)).all(axis=1))
 
 
-def _answered(found: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats]:
+def _answered(predictions: Mapping[str, Floats], is_strange: Mask) -> dict[str, Floats]:
     """Answer for strangers by models of pairs alone: only those know a host, by its benchmark."""
-    if PAIRWISE not in found or not is_strange.any():
-        return dict(found)
-    return {name: np.where(is_strange[:, None], found[PAIRWISE], values) for name, values in found.items()}
+    if PAIRWISE not in predictions or not is_strange.any():
+        return dict(predictions)
+    return {name: np.where(is_strange[:, None], predictions[PAIRWISE], values) for name, values in predictions.items()}
 
 
 def places_of(values: Floats) -> Floats:
@@ -216,12 +216,12 @@ def places_of(values: Floats) -> Floats:
 
 
 def choose_weights(
-    found: Mapping[str, Floats], true: Floats, loss: Callable[[Floats, Floats], float]
+    predictions: Mapping[str, Floats], true: Floats, loss: Callable[[Floats, Floats], float]
 ) -> dict[str, float]:
     """Positive fifths with sum 1 that make the loss small; among those that are as good, the most even ones."""
-    names = list(found)
+    names = list(predictions)
     grid = weight_grid(len(names))
-    losses = np.array([loss(_mixed(found, dict(zip(names, weights, strict=True))), true) for weights in grid])
+    losses = np.array([loss(_mixed(predictions, dict(zip(names, weights, strict=True))), true) for weights in grid])
     even = grid[most_even(grid, losses)]
     return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
 
@@ -261,5 +261,5 @@ def _inner_folds(
     return [number == fold for fold in range(folds)]
 
 
-def _mixed(found: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    return np.asarray(sum(weight * levelled(found[name]) for name, weight in weights.items()))
+def _mixed(predictions: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    return np.asarray(sum(weight * levelled(predictions[name]) for name, weight in weights.items()))

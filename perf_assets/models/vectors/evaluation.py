@@ -180,24 +180,24 @@ def _predict_fold(samples: VectorSamples, piece: _VectorTask) -> _Found:
     return _Found(fold.test, predicted, ranked, probability, half_widths)
 
 
-def _held(samples: VectorSamples, found: Sequence[_Found], method: str) -> Held:
-    true = [samples.at(fold.configurations).targets for fold in found]
-    majority = [fold.predicted[_TYPICAL] for fold in found]
+def _held(samples: VectorSamples, answers: Sequence[_Found], method: str) -> Held:
+    true = [samples.at(fold.configurations).targets for fold in answers]
+    majority = [fold.predicted[_TYPICAL] for fold in answers]
     return Held(
         np.vstack(true),
-        np.vstack([fold.predicted[method] for fold in found]),
-        np.vstack([fold.ranked[method] for fold in found]),
+        np.vstack([fold.predicted[method] for fold in answers]),
+        np.vstack([fold.ranked[method] for fold in answers]),
         np.vstack(majority),
         same_orders(np.vstack(majority), np.vstack(true)),
     )
 
 
-def _table(samples: VectorSamples, found: Sequence[_Found], method: str, reference: str) -> pd.DataFrame:
+def _table(samples: VectorSamples, answers: Sequence[_Found], method: str, reference: str) -> pd.DataFrame:
     """Scores of all held-out samples together, and of each application."""
-    held = _held(samples, found, method)
-    apps = np.concatenate([part.apps[part.row] for part in (samples.at(fold.configurations) for fold in found)])
-    probability = np.concatenate([fold.probability for fold in found])
-    half_widths = np.vstack([fold.half_widths for fold in found])
+    held = _held(samples, answers, method)
+    apps = np.concatenate([part.apps[part.row] for part in (samples.at(fold.configurations) for fold in answers)])
+    probability = np.concatenate([fold.probability for fold in answers])
+    half_widths = np.vstack([fold.half_widths for fold in answers])
     rows = []
     for app in (ALL_APPS, *sorted(set(apps.tolist()))):
         chosen = np.ones(len(apps), bool) if app == ALL_APPS else apps == app
@@ -224,17 +224,17 @@ def _summary(table: pd.DataFrame, protocol: str, method: str) -> dict[str, objec
 
 
 def _rows(
-    samples: VectorSamples, protocol: str, seed: int, found: Sequence[_Found], method: str, reference: str
+    samples: VectorSamples, protocol: str, seed: int, answers: Sequence[_Found], method: str, reference: str
 ) -> pd.DataFrame:
-    held = _held(samples, found, method)
-    parts = [samples.at(fold.configurations) for fold in found]
+    held = _held(samples, answers, method)
+    parts = [samples.at(fold.configurations) for fold in answers]
     ran = np.isfinite(held.log_seconds)
     predicted = np.where(ran, held.predicted, np.nan)
     chosen = np.where(ran, held.ranked, np.inf).argmin(axis=1)
     extra = np.expm1(held.log_seconds[np.arange(len(chosen)), chosen] - np.nanmin(held.log_seconds, axis=1))
     probability = np.full(len(chosen), np.nan)
     if method == BEST:
-        probability = np.concatenate([fold.probability for fold in found])
+        probability = np.concatenate([fold.probability for fold in answers])
     found_times, true_times = (relative(x, reference, samples.machines) for x in (predicted, held.log_seconds))
     errors = np.abs(found_times - true_times)
     known = np.isfinite(errors).sum(axis=1)
@@ -257,13 +257,13 @@ def _rows(
 
 
 def _entries(
-    samples: VectorSamples, protocol: str, found: Sequence[_Found], method: str, reference: str
+    samples: VectorSamples, protocol: str, answers: Sequence[_Found], method: str, reference: str
 ) -> pd.DataFrame:
-    held = _held(samples, found, method)
+    held = _held(samples, answers, method)
     true = relative(held.log_seconds, reference, samples.machines)
     predicted = relative(np.where(np.isfinite(true), held.predicted, np.nan), reference, samples.machines)
     row, machine = np.nonzero(np.isfinite(true) & np.isfinite(predicted))
-    parts = [samples.at(fold.configurations) for fold in found]
+    parts = [samples.at(fold.configurations) for fold in answers]
     return pd.DataFrame(
         {
             "protocol": protocol,

@@ -126,12 +126,12 @@ def tree_columns(samples: VectorSamples, machines: tuple[str, ...]) -> Floats:
 def _filled(targets: Floats) -> Floats:
     """Missing times from the other machines' times of the configuration, by ridge regression."""
     middle = _means(targets)
-    found = np.nan_to_num(targets - middle)
-    filled = found.copy()
+    centred = np.nan_to_num(targets - middle)
+    filled = centred.copy()
     for machine, known in enumerate(np.isfinite(targets).T):
-        others = np.delete(found, machine, axis=1)
+        others = np.delete(centred, machine, axis=1)
         gram = others[known].T @ others[known] + _RIDGE * np.eye(others.shape[1])
-        slopes = np.linalg.solve(gram, others[known].T @ found[known, machine])
+        slopes = np.linalg.solve(gram, others[known].T @ centred[known, machine])
         filled[~known, machine] = others[~known] @ slopes
     return np.asarray(filled + middle)
 

@@ -228,9 +228,9 @@ class _Data:
         """Inputs of the VAE."""
         return self.values[rows], self.measured[rows], self.machine[rows]
 
-    def error(self, found: Tensor, rows: Tensor) -> Tensor:
+    def error(self, predicted: Tensor, rows: Tensor) -> Tensor:
         """Huber loss summed over the machines that were measured, mean over samples."""
-        each = nn.functional.huber_loss(found, self.targets[rows], reduction="none", delta=0.5)
+        each = nn.functional.huber_loss(predicted, self.targets[rows], reduction="none", delta=0.5)
         return (self.known[rows] * each).sum(dim=1).mean()
 
 

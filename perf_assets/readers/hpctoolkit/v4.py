@@ -212,11 +212,11 @@ def _read_profiles(database: Database, id_kinds: Sequence[str]) -> _Totals:
     ):
         if flags & 1:
             continue
-        found = _program_totals(database, (value_count, values), (context_count, contexts))
-        unread_values -= len(found)
+        by_profile = _program_totals(database, (value_count, values), (context_count, contexts))
+        unread_values -= len(by_profile)
         if unread_values < 0:
             raise database.damaged("profiles share their values")
-        totals.add(_identity(database, id_tuple, id_kinds), found)
+        totals.add(_identity(database, id_tuple, id_kinds), by_profile)
     return totals
 
 

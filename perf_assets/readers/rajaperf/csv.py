@@ -50,7 +50,7 @@ class ReportSet:
         return next(iter([*self.timing, *self.run_data, *self.details, *self.checksum]))
 
 
-def report_sets(found: Mapping[str, Sequence[SourceFile]]) -> list[ReportSet]:
+def report_sets(files: Mapping[str, Sequence[SourceFile]]) -> list[ReportSet]:
     """Group report files, given by what they are (timing, details, run_data, checksum), into runs.
 
     What a file is was seen in its content; only the prefix that tells the runs in one directory apart is in
@@ -58,7 +58,7 @@ def report_sets(found: Mapping[str, Sequence[SourceFile]]) -> list[ReportSet]:
     """
     sets: dict[str, ReportSet] = {}
     for kind in ("timing", "details", "run_data", "checksum"):
-        for source in found.get(kind, ()):
+        for source in files.get(kind, ()):
             prefix = _ENDING.sub("", source.name)
             run = source.directory if prefix == source.name else prefix
             if run not in sets:

@@ -25,22 +25,22 @@ _MAX_LABEL = 2000
 _COMPILER = re.compile(rb"^Compiler: ([^\n]{1,200})", re.MULTILINE)
 
 
-def read_rajaperf(found: Mapping[FileKind, Sequence[SourceFile]]) -> Reading:
+def read_rajaperf(files: Mapping[FileKind, Sequence[SourceFile]]) -> Reading:
     """All runs of a tree."""
     sets = report_sets(
         {
-            "timing": found.get(FileKind.RAJAPERF_TIMING, ()),
-            "details": found.get(FileKind.RAJAPERF_DETAILS, ()),
-            "run_data": found.get(FileKind.RAJAPERF_RUN_DATA, ()),
-            "checksum": found.get(FileKind.RAJAPERF_CHECKSUM, ()),
+            "timing": files.get(FileKind.RAJAPERF_TIMING, ()),
+            "details": files.get(FileKind.RAJAPERF_DETAILS, ()),
+            "run_data": files.get(FileKind.RAJAPERF_RUN_DATA, ()),
+            "checksum": files.get(FileKind.RAJAPERF_CHECKSUM, ()),
         }
     )
     finished = [reports for reports in sets if not reports.is_aborted]
-    profiles = _read_profiles(found.get(FileKind.CALIPER, ()))
+    profiles = _read_profiles(files.get(FileKind.CALIPER, ()))
     if not finished and not profiles:
-        raise _nothing_finished(sets, found)
+        raise _nothing_finished(sets, files)
     runs_in = Counter(reports.directory for reports in finished)
-    beside = _beside(found, profiles)
+    beside = _beside(files, profiles)
     timings: list[KernelTiming] = []
     metadata: list[dict[str, str]] = []
     for reports in finished:
@@ -63,8 +63,8 @@ def read_rajaperf(found: Mapping[FileKind, Sequence[SourceFile]]) -> Reading:
     return Reading("+".join(sorted(formats)), shared, timings=timings)
 
 
-def _nothing_finished(sets: Sequence[ReportSet], found: Mapping[FileKind, Sequence[SourceFile]]) -> Exception:
-    some = sets[0].one_file() if sets else next(iter(found.values()))[0]
+def _nothing_finished(sets: Sequence[ReportSet], files: Mapping[FileKind, Sequence[SourceFile]]) -> Exception:
+    some = sets[0].one_file() if sets else next(iter(files.values()))[0]
     return unreadable(
         some, "has no timing report beside it: the run was aborted before it wrote its times, or they were not copied"
     )
@@ -95,14 +95,14 @@ class _Beside:
 
 
 def _beside(
-    found: Mapping[FileKind, Sequence[SourceFile]], profiles: Sequence[tuple[SourceFile, CaliperRun]]
+    files: Mapping[FileKind, Sequence[SourceFile]], profiles: Sequence[tuple[SourceFile, CaliperRun]]
 ) -> defaultdict[str, _Beside]:
     directories: defaultdict[str, _Beside] = defaultdict(_Beside)
     for source, run in profiles:
         directories[source.directory].profiles.append(run)
-    for source in found.get(FileKind.COMMAND, ()):
+    for source in files.get(FileKind.COMMAND, ()):
         directories[source.directory].commands.append(source)
-    for source in found.get(FileKind.RAJAPERF_LOG, ()):
+    for source in files.get(FileKind.RAJAPERF_LOG, ()):
         directories[source.directory].logs.append(source)
     return directories
 

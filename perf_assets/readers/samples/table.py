@@ -47,8 +47,8 @@ def unit_of_column(name: str) -> str:
     for ending, unit in _UNIT_ENDINGS.items():
         if name.endswith(ending):
             return unit
-    found = unit_in(name)
-    return found if name.rstrip().endswith(")") else NO_UNIT
+    named_unit = unit_in(name)
+    return named_unit if name.rstrip().endswith(")") else NO_UNIT
 
 
 @dataclass(slots=True)

@@ -49,9 +49,9 @@ def intervals(comparison: Comparison, target: Target) -> Figure:
 
 
 def _panel(axes: Axes, comparison: Comparison, measure: Measure) -> None:
-    found = comparison.of(measure)
+    by_machine = comparison.of(measure)
     for row, one in enumerate(comparison.machines):
-        estimate = found[one.machine]
+        estimate = by_machine[one.machine]
         is_prior = one.configurations.is_mostly_prior
         colour = ORANGE if is_prior else BLUE
         axes.plot([estimate.lower, estimate.upper], [row, row], color=colour, linewidth=2.4, zorder=2)
@@ -71,9 +71,9 @@ def _panel(axes: Axes, comparison: Comparison, measure: Measure) -> None:
     today = {"relative_time": 1.0, "node_hours": WORK_NODE_HOURS}.get(measure)
     if today is not None:
         axes.axvline(today, color="#555555", linewidth=1, linestyle="--", zorder=1)
-    elif comparison.baseline in found:
-        axes.axvline(found[comparison.baseline].value, color="#555555", linewidth=1, linestyle="--", zorder=1)
-    ends = [end for one in found.values() for end in (one.lower, one.upper)] + ([today] if today else [])
+    elif comparison.baseline in by_machine:
+        axes.axvline(by_machine[comparison.baseline].value, color="#555555", linewidth=1, linestyle="--", zorder=1)
+    ends = [end for one in by_machine.values() for end in (one.lower, one.upper)] + ([today] if today else [])
     _axis(axes, min(ends), max(ends))
     axes.set_title(MEASURES[measure], size=10)
     axes.set_xlabel(AXES[measure].format(baseline=comparison.baseline, work=WORK_NODE_HOURS), size=8)
@@ -99,14 +99,14 @@ def application_map(comparison: Comparison, target: Target) -> Figure:
     """Machines x applications: relative time with its interval; blue is faster than the baseline, red slower."""
     machines = [one.machine for one in comparison.machines]
     apps = list(comparison.weights)
-    found = {(one.machine, one.app): one for one in comparison.applications}
-    logs = np.array([[math.log(found[machine, app].relative_time.value) for app in apps] for machine in machines])
+    cells = {(one.machine, one.app): one for one in comparison.applications}
+    logs = np.array([[math.log(cells[machine, app].relative_time.value) for app in apps] for machine in machines])
     figure = Figure(figsize=(1.7 * len(apps) + 2.6, 0.46 * len(machines) + 1.3), layout="constrained")
     axes = figure.subplots()
     reach = max(float(np.abs(logs).max()), _LEAST_REACH)
     image = axes.imshow(logs, aspect="auto", cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -reach, reach))
     for (row, column), value in np.ndenumerate(logs):
-        one = found[machines[row], apps[column]]
+        one = cells[machines[row], apps[column]]
         colour = "black" if abs(value) < 0.6 * reach else "white"
         axes.text(column, row - 0.14, f"{one.relative_time.value:.3g}", ha="center", va="center", size=9, color=colour)
         interval = f"{one.relative_time.lower:.3g} to {one.relative_time.upper:.3g}"
@@ -173,8 +173,8 @@ def _interval(estimate: Estimate) -> str:
 
 def _in_words(comparison: Comparison) -> str:
     """What the picture shows, for those who cannot see it."""
-    found = comparison.of(comparison.ranked_by)
+    by_machine = comparison.of(comparison.ranked_by)
     start = f"Machines by {MEASURES[comparison.ranked_by]} with 90% intervals"
-    if len(found) > _SAID:
+    if len(by_machine) > _SAID:
         return f"{start}. The figures are in the table below."
-    return f"{start}: " + "; ".join(f"{name} {one}, place {one.place}" for name, one in found.items()) + "."
+    return f"{start}: " + "; ".join(f"{name} {one}, place {one.place}" for name, one in by_machine.items()) + "."

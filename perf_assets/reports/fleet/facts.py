@@ -96,8 +96,8 @@ class VectorState:
         if self.version is None or self.trained_at is None:
             return []
         age = (now - self.trained_at).days
-        found = [f"was trained {age} days ago (limit {self.limit_days})"] if age > self.limit_days else []
-        return found + ([f"does not speak of {', '.join(self.absent_machines)}"] if self.absent_machines else [])
+        problems = [f"was trained {age} days ago (limit {self.limit_days})"] if age > self.limit_days else []
+        return problems + ([f"does not speak of {', '.join(self.absent_machines)}"] if self.absent_machines else [])
 
 
 @dataclass(frozen=True)

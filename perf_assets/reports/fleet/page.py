@@ -83,18 +83,18 @@ def fleet_findings(facts: FleetFacts) -> list[Finding]:
     if not facts.machines:
         nothing = Finding("No machine is known yet.", "Land a bundle (perf-assets land), or try perf-assets demo.")
         return [nothing, *_strays(facts)]
-    found = [_size(facts), *_changed(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts)]
-    found += _without_model(facts)
-    found += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
+    findings = [_size(facts), *_changed(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts)]
+    findings += _without_model(facts)
+    findings += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
     if all(is_current(state) for state in facts.machines) and not facts.strays:
-        found.insert(
+        findings.insert(
             1,
             Finding(
                 "All machines are up to date.",
                 "No drift, no change of speed, nothing stale, quarantined or waiting, no challenger.",
             ),
         )
-    return found
+    return findings
 
 
 def age(moment: datetime, now: datetime) -> str:
@@ -124,20 +124,20 @@ def _size(facts: FleetFacts) -> Finding:
 
 
 def _changed(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.changed]
-    if not found:
+    changed = [state for state in facts.machines if state.changed]
+    if not changed:
         return []
-    texts = [f"{state.machine}: {state.changed}" for state in found]
-    return [Finding(f"RAJAPerf does not run as before on {_names(found)}.", _listed(texts, ". ") + ".")]
+    texts = [f"{state.machine}: {state.changed}" for state in changed]
+    return [Finding(f"RAJAPerf does not run as before on {_names(changed)}.", _listed(texts, ". ") + ".")]
 
 
 def _drifted(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.has_drifted]
-    if not found:
+    drifted = [state for state in facts.machines if state.has_drifted]
+    if not drifted:
         return []
     return [
         Finding(
-            f"New runs contradicted the champion of {_names(found)}.",
+            f"New runs contradicted the champion of {_names(drifted)}.",
             "More of them were outside of its 90% interval than chance explains, and it is still the champion: "
             "do not rely on its predictions before somebody has looked.",
         )
@@ -145,15 +145,15 @@ def _drifted(facts: FleetFacts) -> list[Finding]:
 
 
 def _quarantined(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.refused_count]
-    count = sum(state.refused_count for state in found)
+    refused = [state for state in facts.machines if state.refused_count]
+    count = sum(state.refused_count for state in refused)
     damaged = sum(state.damaged_count for state in facts.machines)
     parts = []
-    if found:
+    if refused:
         is_one = count == 1
         parts.append(
             Finding(
-                f"{_counted(count, 'bundle')} of {_names(found)} {'is' if is_one else 'are'} in quarantine.",
+                f"{_counted(count, 'bundle')} of {_names(refused)} {'is' if is_one else 'are'} in quarantine.",
                 f"{'It is' if is_one else 'They are'} in no table and no model; the reasons are below.",
             )
         )
@@ -175,37 +175,38 @@ def _strays(facts: FleetFacts) -> list[Finding]:
 
 
 def _without_model(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.lacks_model]
-    return [Finding(f"No model yet of {_names(found)}.", "")] if found else []
+    lacking = [state for state in facts.machines if state.lacks_model]
+    return [Finding(f"No model yet of {_names(lacking)}.", "")] if lacking else []
 
 
 def _waiting(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.waiting_count]
-    count = _counted(sum(state.waiting_count for state in found), "bundle")
-    return [Finding(f"{count} of {_names(found)} landed, and not ingested yet.", "")] if found else []
+    waiting = [state for state in facts.machines if state.waiting_count]
+    count = _counted(sum(state.waiting_count for state in waiting), "bundle")
+    return [Finding(f"{count} of {_names(waiting)} landed, and not ingested yet.", "")] if waiting else []
 
 
 def _stale(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if not state.is_fresh]
-    if not found:
+    stale = [state for state in facts.machines if not state.is_fresh]
+    if not stale:
         return []
     return [
         Finding(
-            f"Nothing was measured on {_names(found)} within the last {_counted(facts.fresh_days, 'day')}.",
+            f"Nothing was measured on {_names(stale)} within the last {_counted(facts.fresh_days, 'day')}.",
             "Systems change: new runs would show whether the champions still hold.",
         )
     ]
 
 
 def _challengers(facts: FleetFacts) -> list[Finding]:
-    found = [state for state in facts.machines if state.challenger_version is not None]
-    if not found:
+    challenged = [state for state in facts.machines if state.challenger_version is not None]
+    if not challenged:
         return []
-    reasons = [f"{state.machine} version {state.challenger_version}: {state.challenger_reason}" for state in found]
-    waits = "A newer model waits" if len(found) == 1 else "Newer models wait"
+    reasons = [f"{state.machine} version {state.challenger_version}: {state.challenger_reason}" for state in challenged]
+    waits = "A newer model waits" if len(challenged) == 1 else "Newer models wait"
     return [
         Finding(
-            f"{waits} as challenger on {_names(found)}.", _listed([text.rstrip(". ") for text in reasons], "; ") + "."
+            f"{waits} as challenger on {_names(challenged)}.",
+            _listed([text.rstrip(". ") for text in reasons], "; ") + ".",
         )
     ]
 
@@ -245,8 +246,8 @@ def _is_beaten(champion: Champion | None) -> bool:
     return champion.mape > champion.target_only_mape
 
 
-def _names(found: list[MachineState]) -> str:
-    return _listed([state.machine for state in found], ", ")
+def _names(states: list[MachineState]) -> str:
+    return _listed([state.machine for state in states], ", ")
 
 
 def _listed(texts: list[str], separator: str) -> str:
@@ -270,23 +271,25 @@ def judged(machines: Sequence[MachineState]) -> pd.DataFrame:
         for state in machines
         if state.champion is not None and state.champion.mape is not None
     ]
-    found = pd.DataFrame(rows, columns=["machine", "champion_version", "champion_mape_ratio", "target_only_mape_ratio"])
-    return found.astype({"target_only_mape_ratio": float})
+    errors = pd.DataFrame(
+        rows, columns=["machine", "champion_version", "champion_mape_ratio", "target_only_mape_ratio"]
+    )
+    return errors.astype({"target_only_mape_ratio": float})
 
 
 def champion_errors(machines: Sequence[MachineState], target: Target) -> Figure:
     """A row for each machine whose champion's error is known: it, and that of the best target-only baseline."""
-    found = judged(machines)
-    ours, alone = (found[f"{name}_mape_ratio"].tolist() for name in ("champion", "target_only"))
-    figure = Figure(figsize=(8.6, 0.36 * len(found) + 1.4), layout="constrained")
+    errors = judged(machines)
+    ours, alone = (errors[f"{name}_mape_ratio"].tolist() for name in ("champion", "target_only"))
+    figure = Figure(figsize=(8.6, 0.36 * len(errors) + 1.4), layout="constrained")
     axes = figure.subplots()
-    rows = range(len(found))
+    rows = range(len(errors))
     for row, pair in enumerate(zip(ours, alone, strict=True)):
         axes.plot([100 * min(ratio, MOST_MAPE) for ratio in pair], [row, row], color="#9aa5b1", linewidth=2, zorder=1)
     known = [row for row in rows if not math.isnan(alone[row])]
     dots(axes, known, [alone[row] for row in known], color="white", markeredgecolor=ORANGE, markeredgewidth=2)
     dots(axes, rows, ours, color=BLUE, markersize=9)
-    errors_axis(axes, [*ours, *(alone[row] for row in known)], found["machine"].tolist())
+    errors_axis(axes, [*ours, *(alone[row] for row in known)], errors["machine"].tolist())
     for row in known:
         ratio = times(ours[row] / alone[row]) if alone[row] > 0 else times(math.nan)
         axes.annotate(
@@ -377,9 +380,14 @@ def _errors_chart(machines: tuple[MachineState, ...]) -> Chart | None:
 def _in_words(numbers: pd.DataFrame) -> str:
     """What the picture shows, for those who cannot see it."""
     columns = ["machine", "champion_mape_ratio", "target_only_mape_ratio"]
-    found = list(numbers[columns].dropna().itertuples(index=False, name=None))
-    smaller = sum(mape < alone for _, mape, alone in found)
-    start = f"Error of the champion beside the best target-only baseline: smaller on {smaller} of {len(found)} machines"
-    if not found or len(found) > _SAID:
+    judged_machines = list(numbers[columns].dropna().itertuples(index=False, name=None))
+    smaller = sum(mape < alone for _, mape, alone in judged_machines)
+    where = f"smaller on {smaller} of {len(judged_machines)} machines"
+    start = f"Error of the champion beside the best target-only baseline: {where}"
+    if not judged_machines or len(judged_machines) > _SAID:
         return f"{start}. The figures are in the table above."
-    return f"{start}. " + "; ".join(f"{name} {error(mape)} against {error(alone)}" for name, mape, alone in found) + "."
+    return (
+        f"{start}. "
+        + "; ".join(f"{name} {error(mape)} against {error(alone)}" for name, mape, alone in judged_machines)
+        + "."
+    )

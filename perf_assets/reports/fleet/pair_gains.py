@@ -20,16 +20,16 @@ _NO_GAIN = f"Nothing to show: no pair has a severity and scores at {GAIN_SHOTS} 
 
 def gain_chart(matrix: pd.DataFrame) -> Chart:
     """Chart of the rows of `eval_transfer__matrix`."""
-    found = transfer_gains(matrix)
-    correlation = rank_correlation(found["severity_ratio"], found["gain"])
+    gains = transfer_gains(matrix)
+    correlation = rank_correlation(gains["severity_ratio"], gains["gain"])
     shown = "is not defined" if correlation is None else f"{correlation:+.2f}"
-    harmed = int((found["gain"] < 0).sum())
+    harmed = int((gains["gain"] < 0).sum())
     return chart(
         "pairs-severity-against-gain",
         f"Severity against gain at {GAIN_SHOTS} shots; a point per pair.",
-        f"{len(found)} pairs, rank correlation {shown}; on {harmed} of them transfer is worse than the runs alone.",
+        f"{len(gains)} pairs, rank correlation {shown}; on {harmed} of them transfer is worse than the runs alone.",
         partial(severity_against_gain, matrix),
-        found.assign(gain_factor=np.exp(found["gain"])).rename(columns={"gain": "log_gain"}),
+        gains.assign(gain_factor=np.exp(gains["gain"])).rename(columns={"gain": "log_gain"}),
     )
 
 

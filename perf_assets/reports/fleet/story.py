@@ -54,7 +54,7 @@ def _best(row: dict[str, float]) -> str:
 
 def story_charts(story: Story) -> list[Chart]:
     """Error over runs; predicted against measured where single runs are known."""
-    found = [
+    charts = [
         chart(
             "few-runs-errors",
             f"Error on {story.test_runs} over the number of runs on the machine.",
@@ -65,7 +65,7 @@ def story_charts(story: Story) -> list[Chart]:
     ]
     if len(story.runs):
         ratio = (story.runs["predicted_seconds"] / story.runs["measured_seconds"] - 1).abs()
-        found.append(
+        charts.append(
             chart(
                 "few-runs-predicted",
                 "Predicted against measured seconds, a point per run that was kept aside.",
@@ -74,7 +74,7 @@ def story_charts(story: Story) -> list[Chart]:
                 story.runs,
             )
         )
-    return found
+    return charts
 
 
 def draw_curve(story: Story, target: Target) -> Figure:

@@ -40,11 +40,11 @@ def candidate_figure(candidates: pd.DataFrame, target: Target) -> Figure:
     figure = Figure(figsize=(8.2, sum(heights) + 0.8), layout="constrained")
     panels = figure.subplots(len(tables), 1, squeeze=False, sharex=False, height_ratios=heights)[:, 0]
     for axes, table in zip(panels, tables, strict=True):
-        found = table["rows"]
-        for row, method in enumerate(found):
+        methods = table["rows"]
+        for row, method in enumerate(methods):
             dots(axes, [row], [method["mape_ratio"]], is_labelled=True, **_STYLES[_kind(method)])
         errors_axis(
-            axes, [method["mape_ratio"] for method in found], [method_name(method["method"]) for method in found]
+            axes, [method["mape_ratio"] for method in methods], [method_name(method["method"]) for method in methods]
         )
         axes.set_title(
             f"{table['view']}, from runs on {table['source']}, {table['shots']} shots".replace("$", r"\$"), size=10
@@ -78,22 +78,22 @@ _FACTORS = [factor * 10.0**power for power in range(-4, 10) for factor in (1, 2,
 
 def learning_curve(curve: pd.DataFrame, target: Target) -> Figure:
     """Rows of `eval_transfer__scores`: a panel per target, a line per method (median), bands from lowest to highest."""
-    found = over_seeds(curve, "mape_ratio")
-    figure, panels = _panels(found, 4.2)
+    spreads = over_seeds(curve, "mape_ratio")
+    figure, panels = _panels(spreads, 4.2)
     for axes, (_, here) in panels:
         _lines(axes, here, "median")
         _error_axis(axes, here)
     panels[0][0].set_ylabel("MAPE on the test rows")
     _legend(figure, panels[0][0])
-    note = f"runs on the target (shots); lines: median, bands: lowest to highest of {_seeds(found)}; {origin(curve)}"
+    note = f"runs on the target (shots); lines: median, bands: lowest to highest of {_seeds(spreads)}; {origin(curve)}"
     figure.supxlabel(note, size=8)
     return written(figure, target)
 
 
 def calibration(curve: pd.DataFrame, target: Target) -> Figure:
     """Share of test rows inside the 90% interval, of the methods that have one."""
-    found = over_seeds(curve, "coverage_90_ratio")
-    figure, panels = _panels(found, 3.6)
+    spreads = over_seeds(curve, "coverage_90_ratio")
+    figure, panels = _panels(spreads, 3.6)
     for axes, (_, here) in panels:
         axes.axhspan(100 * GOAL[0], 100 * GOAL[1], color="#e4f2e7", zorder=0)
         axes.axhline(100 * NOMINAL, color="#14713d", linewidth=1, linestyle="--", label="nominal 90% (band: 85 to 95%)")
@@ -102,7 +102,7 @@ def calibration(curve: pd.DataFrame, target: Target) -> Figure:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
     panels[0][0].set_ylabel("test rows inside the interval")
     _legend(figure, panels[0][0])
-    note = f"runs on the target (shots); lines: mean, bands: lowest to highest of {_seeds(found)}; {origin(curve)}"
+    note = f"runs on the target (shots); lines: mean, bands: lowest to highest of {_seeds(spreads)}; {origin(curve)}"
     figure.supxlabel(note, size=8)
     return written(figure, target)
 
@@ -148,16 +148,16 @@ def drawn_weights(weights: pd.DataFrame) -> pd.DataFrame:
 
 def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
     """Rows of `eval_transfer__matrix`: a point per ordered pair of machines, with their rank correlation."""
-    found = transfer_gains(matrix)
+    gains = transfer_gains(matrix)
     figure = Figure(figsize=(7.2, 4.8), layout="constrained")
     axes = figure.subplots()
-    axes.scatter(found["severity_ratio"], found["gain"], 26, alpha=0.7, linewidths=0, zorder=3)
+    axes.scatter(gains["severity_ratio"], gains["gain"], 26, alpha=0.7, linewidths=0, zorder=3)
     axes.axhline(0, color="#555555", linewidth=1)
-    reach = float(found["gain"].abs().max()) if len(found) else 1.0
+    reach = float(gains["gain"].abs().max()) if len(gains) else 1.0
     ticks = [factor for factor in _FACTORS if reach < np.log(50) or f"{factor:e}".startswith("1.")]
     axes.yaxis.set_major_locator(FixedLocator([float(np.log(factor)) for factor in ticks]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{np.exp(value):,.4g}\N{MULTIPLICATION SIGN}"))
-    low, high = (float(end) for end in (found["gain"].min(), found["gain"].max())) if len(found) else (-1.0, 1.0)
+    low, high = (float(end) for end in (gains["gain"].min(), gains["gain"].max())) if len(gains) else (-1.0, 1.0)
     room = 0.08 * max(high - low, 1.0)
     axes.set_ylim(min(low, 0) - room, max(high, 0) + room)
     axes.set_xlim(-0.03, 1.03)
@@ -166,19 +166,19 @@ def severity_against_gain(matrix: pd.DataFrame, target: Target) -> Figure:
         "gain: best target-only MAPE / MAPE of the product\n(log scale; below 1\N{MULTIPLICATION SIGN} transfer harms)"
     )
     plain(axes)
-    correlation = rank_correlation(found["severity_ratio"], found["gain"])
+    correlation = rank_correlation(gains["severity_ratio"], gains["gain"])
     shown = "not defined" if correlation is None else f"{correlation:+.2f}".replace("-", "\N{MINUS SIGN}")
     axes.set_title(
-        f"Severity against gain at {GAIN_SHOTS} shots, {len(found)} pairs: rank correlation {shown} ({origin(matrix)})",
+        f"Severity against gain at {GAIN_SHOTS} shots, {len(gains)} pairs: rank correlation {shown} ({origin(matrix)})",
         size=10,
     )
     return written(figure, target)
 
 
-def _panels(found: pd.DataFrame, height: float) -> tuple[Figure, list[tuple[Axes, tuple[str, pd.DataFrame]]]]:
+def _panels(spreads: pd.DataFrame, height: float) -> tuple[Figure, list[tuple[Axes, tuple[str, pd.DataFrame]]]]:
     """A panel per target and source, side by side, with their rows."""
     parts = [
-        (f"{name} from {source}", here) for (name, source), here in found.groupby(["target", "source"], sort=False)
+        (f"{name} from {source}", here) for (name, source), here in spreads.groupby(["target", "source"], sort=False)
     ]
     width = 7.6 if len(parts) == 1 else 4.9 * len(parts)
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -252,8 +252,8 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, labels, loc="outside upper center", ncols=min(3, len(labels)), frameon=False, fontsize=8)
 
 
-def _seeds(found: pd.DataFrame) -> str:
-    fewest, most = int(found["seeds"].min()), int(found["seeds"].max())
+def _seeds(spreads: pd.DataFrame) -> str:
+    fewest, most = int(spreads["seeds"].min()), int(spreads["seeds"].max())
     counted = str(most) if fewest == most else f"{fewest} to {most}"
     return f"{counted} {'seed' if most == 1 else 'seeds'}"
 
@@ -297,14 +297,14 @@ _DRAWN = {
 
 def curve_chart(machine: str, curve: pd.DataFrame, shown: Shown) -> Chart:
     """A line per method over the number of shots, a panel per target."""
-    found = over_seeds(curve, shown.value)
+    spreads = over_seeds(curve, shown.value)
     name, title, draw = _DRAWN[shown]
     text = "; ".join(
         _ends(f"{target} from {source}", here, shown.middle)
-        for (target, source), here in found.groupby(["target", "source"], sort=False)
+        for (target, source), here in spreads.groupby(["target", "source"], sort=False)
     )
-    words = f"{title}; lines: {'; '.join(method_name(method) for method in methods_of(found))}. {text}."
-    return chart(f"{machine}-{name}", f"{title}.", words, partial(draw, curve), found)
+    words = f"{title}; lines: {'; '.join(method_name(method) for method in methods_of(spreads))}. {text}."
+    return chart(f"{machine}-{name}", f"{title}.", words, partial(draw, curve), spreads)
 
 
 def weights_chart(machine: str, source: str, weights: pd.DataFrame) -> Chart:

@@ -88,8 +88,8 @@ def verdict_findings(verdicts: list[Verdict]) -> list[Finding]:
         f"Version {last.version}, fitted to {last.shots} shots, {decided}: {_ended(last.reason)}",
         "It is the first that was judged." if len(verdicts) == 1 else counted,
     )
-    found = drift_finding(verdicts)
-    return [summary] if found is None else [found, summary]
+    drift = drift_finding(verdicts)
+    return [summary] if drift is None else [drift, summary]
 
 
 def drift_finding(verdicts: list[Verdict]) -> Finding | None:
@@ -130,16 +130,16 @@ _EASY, _HARD = 0.3, 0.7
 
 def machine_findings(facts: MachineFacts) -> list[Finding]:
     """Findings on the parts that are there."""
-    found: list[Finding | None] = [*verdict_findings(verdicts_of(facts.verdicts))]
-    found += [chosen_finding(view, here) for view, here in by_view(facts.candidates)]
+    findings: list[Finding | None] = [*verdict_findings(verdicts_of(facts.verdicts))]
+    findings += [chosen_finding(view, here) for view, here in by_view(facts.candidates)]
     if not facts.curve.empty:
-        found += _curves(over_seeds(facts.curve, "mape_ratio"))
-        found += _coverages(over_seeds(facts.curve, "coverage_90_ratio"))
-    found += [] if facts.severity is None else [severity_finding(facts.severity)]
-    found += [_neighbours(facts.amms, view, facts.machine) for view in own_views(facts.amms, facts.machine)]
-    found += [] if facts.alignment.empty else [_aligned(facts.alignment, facts.alignment_source)]
-    found += [_plan(view, here) for view, here in by_view(facts.next_runs)]
-    return [finding for finding in found if finding is not None]
+        findings += _curves(over_seeds(facts.curve, "mape_ratio"))
+        findings += _coverages(over_seeds(facts.curve, "coverage_90_ratio"))
+    findings += [] if facts.severity is None else [severity_finding(facts.severity)]
+    findings += [_neighbours(facts.amms, view, facts.machine) for view in own_views(facts.amms, facts.machine)]
+    findings += [] if facts.alignment.empty else [_aligned(facts.alignment, facts.alignment_source)]
+    findings += [_plan(view, here) for view, here in by_view(facts.next_runs)]
+    return [finding for finding in findings if finding is not None]
 
 
 def severity_finding(severity: float) -> Finding:
@@ -192,11 +192,11 @@ def _against(ours: float, theirs: float) -> str:
     return f"{factor:.1f} times smaller than that of" if factor > 1 else f"{1 / factor:.1f} times larger than that of"
 
 
-def _curves(found: pd.DataFrame) -> list[Finding | None]:
+def _curves(spreads: pd.DataFrame) -> list[Finding | None]:
     """Findings per target: the product at the fewest and the most shots, and where it beats the baselines."""
     return [
         _curve(f"{target} from {source}", here.pivot(index="shots", columns="method", values="median").sort_index())
-        for (target, source), here in found.groupby(["target", "source"], sort=False)
+        for (target, source), here in spreads.groupby(["target", "source"], sort=False)
     ]
 
 
@@ -228,9 +228,9 @@ def _share(part: int, whole: int) -> str:
     return f"all {whole}" if part == whole > 1 else f"{part} of {whole}"
 
 
-def _coverages(found: pd.DataFrame) -> list[Finding | None]:
+def _coverages(spreads: pd.DataFrame) -> list[Finding | None]:
     """Findings per target: how often the product's interval holds the truth."""
-    ours = found[found["method"] == PRODUCT]
+    ours = spreads[spreads["method"] == PRODUCT]
     return [
         _coverage(f"{target} from {source}", here.set_index("shots")["mean"].sort_index())
         for (target, source), here in ours.groupby(["target", "source"], sort=False)
@@ -254,13 +254,13 @@ def _coverage(title: str, means: "pd.Series[float]") -> Finding:
 
 
 def _neighbours(amms: pd.DataFrame, view: str, machine: str) -> Finding | None:
-    found = distances(amms, view, machine)
-    if found.empty:
+    nearest = distances(amms, view, machine)
+    if nearest.empty:
         return None
-    listed = ", ".join(f"{name} ({distance:.2f})" for name, distance in found.head(3).items())
+    listed = ", ".join(f"{name} ({distance:.2f})" for name, distance in nearest.head(3).items())
     return Finding(
-        f"{view}: nearest by AMM is {found.index[0]}.",
-        f"Distances: {listed}; median over all {len(found)} others {found.median():.2f}.",
+        f"{view}: nearest by AMM is {nearest.index[0]}.",
+        f"Distances: {listed}; median over all {len(nearest)} others {nearest.median():.2f}.",
     )
 
 

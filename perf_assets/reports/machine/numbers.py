@@ -48,8 +48,8 @@ def is_baseline(method: str) -> bool:
 
 def methods_of(rows: pd.DataFrame) -> list[str]:
     """Methods that occur: known ones in a fixed order, then the others."""
-    found = list(dict.fromkeys(rows["method"]))
-    return [name for name in METHODS if name in found] + [name for name in found if name not in METHODS]
+    names = list(dict.fromkeys(rows["method"]))
+    return [name for name in METHODS if name in names] + [name for name in names if name not in METHODS]
 
 
 def by_view(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -94,13 +94,13 @@ def transfer_gains(matrix: pd.DataFrame) -> pd.DataFrame:
     errors = at_shots.pivot_table(index=pair, columns="method", values="mape_ratio", aggfunc="median")
     alone = errors[[name for name in errors.columns if is_target_only(str(name))]].min(axis=1)
     product = errors[PRODUCT] if PRODUCT in errors else pd.Series(np.nan, errors.index)
-    found = pd.DataFrame(
+    gains = pd.DataFrame(
         {
             "severity_ratio": at_shots.groupby(pair)["severity_ratio"].first().reindex(errors.index),
             "gain": np.log(alone.astype(float) / product.astype(float)),
         }
     )
-    return found.replace([np.inf, -np.inf], np.nan).dropna().reset_index()
+    return gains.replace([np.inf, -np.inf], np.nan).dropna().reset_index()
 
 
 def rank_correlation(first: "pd.Series[float]", second: "pd.Series[float]") -> float | None:
@@ -131,5 +131,5 @@ def own_views(amms: pd.DataFrame, machine: str) -> list[str]:
 def distances(amms: pd.DataFrame, view: str, machine: str) -> "pd.Series[float]":
     """Euclidean distances of AMMs from one view of a machine to all other machines, nearest first."""
     others = amms.drop(index=own_views(amms, machine))
-    found = np.linalg.norm(others.to_numpy(float) - amms.loc[view].to_numpy(float), axis=1)
-    return pd.Series(found, index=[str(name) for name in others.index]).sort_values()
+    lengths = np.linalg.norm(others.to_numpy(float) - amms.loc[view].to_numpy(float), axis=1)
+    return pd.Series(lengths, index=[str(name) for name in others.index]).sort_values()

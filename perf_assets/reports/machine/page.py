@@ -70,12 +70,12 @@ def _amm(facts: MachineFacts) -> dict[str, Any] | None:
     if not views:
         return None
     nearest = {view: distances(facts.amms, view, facts.machine).head(_NEAREST) for view in views}
-    neighbours = list(dict.fromkeys(name for found in nearest.values() for name in found.index))
+    neighbours = list(dict.fromkeys(name for by_name in nearest.values() for name in by_name.index))
     groups = pd.Series("other machines", facts.amms.index)
     groups[neighbours] = f"nearest to {facts.machine}"
     groups[views] = facts.machine
     return {
-        "nearest": [(view, list(found.items())) for view, found in nearest.items()],
+        "nearest": [(view, list(by_name.items())) for view, by_name in nearest.items()],
         "vectors": vectors_chart(f"{facts.machine}-amm", facts.amms.loc[[*views, *neighbours]], views),
         "map": map_chart(f"{facts.machine}-amm", facts.amms, groups) if neighbours else None,
         "components": facts.amms.shape[1],
@@ -84,12 +84,12 @@ def _amm(facts: MachineFacts) -> dict[str, Any] | None:
 
 def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
     """The figure, and a table per target: methods x numbers of shots."""
-    found = over_seeds(facts.curve, shown.value) if not facts.curve.empty else facts.curve
-    if found.empty:
+    spreads = over_seeds(facts.curve, shown.value) if not facts.curve.empty else facts.curve
+    if spreads.empty:
         return None
     middle = shown.middle
     tables = []
-    for (target, source), here in found.groupby(["target", "source"], sort=False):
+    for (target, source), here in spreads.groupby(["target", "source"], sort=False):
         best = here.groupby("shots")[middle].min().to_dict()
         rows: dict[str, dict[int, dict[str, Any]]] = {method: {} for method in methods_of(here)}
         for cell in records(here):
@@ -98,7 +98,7 @@ def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
         tables.append({"target": target, "source": source, "shots": sorted(here["shots"].unique()), "rows": rows})
     drawn = _three_lines(facts.curve)
     drawing = curve_chart(facts.machine, facts.curve if drawn.empty or shown is Shown.COVERAGE else drawn, shown)
-    return {"chart": drawing, "tables": tables, "seeds": int(found["seeds"].max())}
+    return {"chart": drawing, "tables": tables, "seeds": int(spreads["seeds"].max())}
 
 
 def _three_lines(curve: pd.DataFrame) -> pd.DataFrame:

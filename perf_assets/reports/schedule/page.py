@@ -42,9 +42,9 @@ def at_load(rows: pd.DataFrame, load: float) -> pd.DataFrame:
     """A row per strategy: turnaround and bounded slowdown at a load, mean, min and max over shaken submissions."""
     here = rows[rows["load_ratio"] == load]
     columns = [column for column, _, _ in _AT_LOAD]
-    found = here.groupby("strategy", sort=False)[columns].agg(list(_SPREAD))
-    found.columns = pd.Index(["_".join(names) for names in found.columns])
-    return found.reset_index()
+    aggregated = here.groupby("strategy", sort=False)[columns].agg(list(_SPREAD))
+    aggregated.columns = pd.Index(["_".join(names) for names in aggregated.columns])
+    return aggregated.reset_index()
 
 
 def over_loads(rows: pd.DataFrame) -> pd.DataFrame:
@@ -55,11 +55,11 @@ def over_loads(rows: pd.DataFrame) -> pd.DataFrame:
 def turnaround_by_strategy(rows: pd.DataFrame, load: float, target: Target) -> Figure:
     """Mean turnaround and bounded slowdown at a load: a bar per strategy, whiskers over shaken submissions."""
     here = rows[rows["load_ratio"] == load]
-    found = at_load(rows, load).set_index("strategy")[::-1]
-    names = [str(name) for name in found.index]
+    by_strategy = at_load(rows, load).set_index("strategy")[::-1]
+    names = [str(name) for name in by_strategy.index]
     figure = Figure(figsize=(10, 0.42 * len(names) + 1.5), layout="constrained")
     for axes, (column, label, unit) in zip(figure.subplots(1, len(_AT_LOAD), sharey=True), _AT_LOAD, strict=True):
-        mean, low, high = (found[f"{column}_{what}"] / unit for what in _SPREAD)
+        mean, low, high = (by_strategy[f"{column}_{what}"] / unit for what in _SPREAD)
         colour = [_NARROWER if "moldable" in name else _AS_ASKED for name in names]
         axes.barh(
             range(len(names)), mean, 0.7, xerr=[mean - low, high - mean], color=colour, error_kw={"elinewidth": 1}
@@ -77,12 +77,12 @@ def turnaround_by_strategy(rows: pd.DataFrame, load: float, target: Target) -> F
 
 def load_sweep(rows: pd.DataFrame, own_load: float, target: Target) -> Figure:
     """Mean turnaround over load, a line per strategy; the trace's own load is marked."""
-    found = over_loads(rows)
-    names = list(dict.fromkeys(found["strategy"]))
+    turnarounds = over_loads(rows)
+    names = list(dict.fromkeys(turnarounds["strategy"]))
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
     for name, colour in colours(names).items():
-        line = found[found["strategy"] == name].sort_values("load_ratio")
+        line = turnarounds[turnarounds["strategy"] == name].sort_values("load_ratio")
         style = "--" if "oracle" in name else "-"
         axes.plot(
             line["load_ratio"],
@@ -93,7 +93,7 @@ def load_sweep(rows: pd.DataFrame, own_load: float, target: Target) -> Figure:
             color=colour,
             label=name,
         )
-    if found["load_ratio"].min() <= own_load <= found["load_ratio"].max():
+    if turnarounds["load_ratio"].min() <= own_load <= turnarounds["load_ratio"].max():
         axes.axvline(own_load, color="#888888", linewidth=1, linestyle=":", label="load of the trace")
     axes.set_yscale("log")
     _plain(axes, "y")

@@ -30,8 +30,8 @@ from perf_assets.reports.vectors.numbers import (
 
 def relative_by_machine(vectors: pd.DataFrame, target: Target) -> Figure:
     """Figure 2: distribution of relative performance by machine; boxes from quarter to quarter, whiskers 5 to 95%."""
-    found = relative_times_by_machine(vectors)
-    figure = Figure(figsize=(max(4.2, 0.8 * len(found) + 1.2), 3.6), layout="constrained")
+    percentiles = relative_times_by_machine(vectors)
+    figure = Figure(figsize=(max(4.2, 0.8 * len(percentiles) + 1.2), 3.6), layout="constrained")
     axes = figure.subplots()
     boxes = [
         {
@@ -43,7 +43,7 @@ def relative_by_machine(vectors: pd.DataFrame, target: Target) -> Figure:
             "whishi": row["percentile_95"],
             "fliers": [],
         }
-        for row in found.to_dict("records")
+        for row in percentiles.to_dict("records")
     ]
     axes.bxp(boxes, showfliers=False, medianprops={"color": "#333333"})
     axes.tick_params(axis="x", labelrotation=30, labelsize=8)
@@ -54,13 +54,13 @@ def relative_by_machine(vectors: pd.DataFrame, target: Target) -> Figure:
 
 def vector_of_application(vectors: pd.DataFrame, entries: pd.DataFrame, app: str, target: Target) -> Figure:
     """Figure 3: the vector of one application, measured (median, 10 to 90%) and predicted for unseen configurations."""
-    found = application_vector(vectors, entries, app)
-    machines, origins = sorted(found["target_machine"].unique()), list(dict.fromkeys(found["origin"]))
+    vector = application_vector(vectors, entries, app)
+    machines, origins = sorted(vector["target_machine"].unique()), list(dict.fromkeys(vector["origin"]))
     figure = Figure(figsize=(max(4.8, 0.9 * len(machines) + 1.5), 3.6), layout="constrained")
     axes = figure.subplots()
     width = 0.84 / len(origins)
     for number, (origin, colour) in enumerate(colours(origins).items()):
-        here = found[found["origin"] == origin].set_index("target_machine").reindex(machines)
+        here = vector[vector["origin"] == origin].set_index("target_machine").reindex(machines)
         places = np.arange(len(machines)) + (number - (len(origins) - 1) / 2) * width
         middle = here["relative_time"].to_numpy(float)
         axes.bar(places, middle, width, color=colour, label=origin)
@@ -140,10 +140,10 @@ def growth(rows: pd.DataFrame, target: Target) -> Figure:
     """Leave one machine out: error over the number of shots, median over machines and seeds; points are machines."""
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
-    found = grown(rows)
-    methods = [name for name in GROWTH_NAMES if (found["method"] == name).any()]
+    errors = grown(rows)
+    methods = [name for name in GROWTH_NAMES if (errors["method"] == name).any()]
     for method, colour in colours(methods).items():
-        here = found[found["method"] == method]
+        here = errors[errors["method"] == method]
         medians = here.groupby("shots")["median_mape_ratio"].first()
         axes.plot(range(len(medians)), 100 * medians.to_numpy(), "o-", color=colour, label=GROWTH_NAMES[method])
         places = {shots: place for place, shots in enumerate(medians.index)}
@@ -183,10 +183,10 @@ def _bars_by_application(
     rows: pd.DataFrame, column: str, title: str, target: Target, *, is_share: bool = False
 ) -> Figure:
     figure, panels = _panels(rows, 3.8, width=max(5.0, 0.9 * rows["app"].nunique() + 1.5))
-    methods, found = method_names(rows), means_by_application(rows, column)
+    methods, every = method_names(rows), means_by_application(rows, column)
     width = 0.84 / len(methods)
     for axes, protocol in panels:
-        means = found[found["protocol"] == protocol].pivot(index="app", columns="method", values=column)
+        means = every[every["protocol"] == protocol].pivot(index="app", columns="method", values=column)
         means = means.loc[[*(app for app in means.index if app != EVERY), EVERY]]
         for number, (method, colour) in enumerate(colours(methods).items()):
             places = np.arange(len(means)) + (number - (len(methods) - 1) / 2) * width
@@ -206,8 +206,8 @@ def _panels(rows: pd.DataFrame, height: float, width: float = 4.2) -> tuple[Figu
     protocols = list(dict.fromkeys(rows["protocol"]))
     figure = Figure(figsize=(width * len(protocols), height), layout="constrained")
     grid: Sequence[Axes] = figure.subplots(1, len(protocols), squeeze=False)[0]
-    found = []
+    panels = []
     for axes, protocol in zip(grid, protocols, strict=True):
         axes.set_title(PROTOCOLS[protocol], size=10)
-        found.append((axes, protocol))
-    return figure, found
+        panels.append((axes, protocol))
+    return figure, panels

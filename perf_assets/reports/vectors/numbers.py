@@ -42,8 +42,8 @@ def drawn_entries(entries: pd.DataFrame) -> pd.DataFrame:
         if len(here := entries[(entries["protocol"] == protocol) & (entries["method"] == method)])
     ]
     columns = ["protocol", "method", "app", "target_machine", "relative_time", "predicted_relative_time"]
-    found: pd.DataFrame = pd.concat(parts, ignore_index=True)[columns]
-    return found
+    drawn: pd.DataFrame = pd.concat(parts, ignore_index=True)[columns]
+    return drawn
 
 
 def shown_app(vectors: pd.DataFrame) -> str:
@@ -69,8 +69,8 @@ def application_vector(vectors: pd.DataFrame, entries: pd.DataFrame, app: str) -
     for method, here in asked.groupby("method", sort=False):
         medians = here.groupby("target_machine")["predicted_relative_time"].median().rename("relative_time")
         parts.append(medians.reset_index().assign(origin=NAMES.get(str(method), str(method))))
-    found: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return found[["origin", "target_machine", "relative_time", "lower_relative_time", "upper_relative_time"]]
+    vector: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return vector[["origin", "target_machine", "relative_time", "lower_relative_time", "upper_relative_time"]]
 
 
 def relative_times_by_machine(vectors: pd.DataFrame) -> pd.DataFrame:
@@ -108,13 +108,13 @@ def means_by_application(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     both = pd.concat([values, values.assign(app=EVERY)], ignore_index=True)
     # Applications by name, then all samples.
     both["last"] = both["app"] == EVERY
-    found = both.groupby([*keys[:1], "last", *keys[1:]], sort=True)[column].mean().reset_index()
-    return found.drop(columns="last")
+    means = both.groupby([*keys[:1], "last", *keys[1:]], sort=True)[column].mean().reset_index()
+    return means.drop(columns="last")
 
 
 def grown(rows: pd.DataFrame) -> pd.DataFrame:
     """Errors of each machine that joins, with the median over machines and seeds."""
-    found = rows[rows["method"].isin(GROWTH_NAMES)][["method", "shots", "machine", "seed", "mape_ratio"]]
-    return found.assign(
-        median_mape_ratio=found.groupby(["method", "shots"])["mape_ratio"].transform("median")
+    errors = rows[rows["method"].isin(GROWTH_NAMES)][["method", "shots", "machine", "seed", "mape_ratio"]]
+    return errors.assign(
+        median_mape_ratio=errors.groupby(["method", "shots"])["mape_ratio"].transform("median")
     ).sort_values(["method", "shots"], kind="stable", ignore_index=True)

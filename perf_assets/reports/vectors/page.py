@@ -92,15 +92,15 @@ def _beside_the_paper(means: pd.DataFrame) -> list[Part]:
 
 def growth_part(rows: pd.DataFrame) -> Part:
     """Part made of the rows of `eval_vector__growth`."""
-    found = grown(rows)
-    most = found[found["shots"] == found["shots"].max()].groupby("method", sort=False)["median_mape_ratio"].first()
+    errors = grown(rows)
+    most = errors[errors["shots"] == errors["shots"].max()].groupby("method", sort=False)["median_mape_ratio"].first()
     text = "; ".join(f"{GROWTH_NAMES[str(method)]} {error(value)}" for method, value in most.items())
     drawn = chart(
         "vectors-growth",
         "MAPE of the relative time of a new machine over its runs: medians, and a point for each machine and seed.",
         f"Error over the number of runs on the new machine, a line per method. With the most runs: {text}.",
         partial(vector_figures.growth, rows),
-        found,
+        errors,
     )
     return Part("A machine joins the fleet", "Every machine in turn is left out and joins with a few runs.", [drawn])
 
@@ -118,22 +118,24 @@ def orders_chart(rows: pd.DataFrame) -> Chart:
 
 
 def _distribution(vectors: pd.DataFrame) -> Chart:
-    found = relative_times_by_machine(vectors)
-    medians = ", ".join(f"{m} {v:.2f}" for m, v in zip(found["target_machine"], found["percentile_50"], strict=True))
+    percentiles = relative_times_by_machine(vectors)
+    medians = ", ".join(
+        f"{m} {v:.2f}" for m, v in zip(percentiles["target_machine"], percentiles["percentile_50"], strict=True)
+    )
     return chart(
         "vectors-relative-by-machine",
         "Figure 2 of Nichols et al.: distribution of relative performance by machine, over all configurations.",
         f"A box per machine from the first to the third quarter of relative times, whiskers from 5 to 95%. Medians: "
         f"{medians}.",
         partial(vector_figures.relative_by_machine, vectors),
-        found,
+        percentiles,
     )
 
 
 def _application(vectors: pd.DataFrame, entries: pd.DataFrame) -> Chart:
     app = shown_app(vectors)
-    found = application_vector(vectors, entries, app)
-    measured = found[found["origin"] == MEASURED]
+    vector = application_vector(vectors, entries, app)
+    measured = vector[vector["origin"] == MEASURED]
     medians = ", ".join(
         f"{m} {v:.2f}" for m, v in zip(measured["target_machine"], measured["relative_time"], strict=True)
     )
@@ -143,7 +145,7 @@ def _application(vectors: pd.DataFrame, entries: pd.DataFrame) -> Chart:
         "both of the same unseen configurations.",
         f"Bars by machine, measured and by method. Measured medians: {medians}.",
         partial(vector_figures.vector_of_application, vectors, entries, app),
-        found,
+        vector,
     )
 
 

@@ -86,8 +86,8 @@ def _strong(times: pd.DataFrame, component: "pd.Series[float]") -> "pd.Series[fl
     """Rank correlations of a component with columns of times, of those that it goes with."""
     if len(times) < _LEAST_MACHINES or component.nunique() < 2:
         return pd.Series(dtype=float)
-    found = times.corrwith(component, method="spearman").dropna()
-    return found[found.abs() >= _LEAST_CORRELATION]
+    correlations = times.corrwith(component, method="spearman").dropna()
+    return correlations[correlations.abs() >= _LEAST_CORRELATION]
 
 
 def _named(correlations: "pd.Series[float]") -> str:

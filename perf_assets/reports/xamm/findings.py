@@ -205,10 +205,10 @@ def hardest(scores: pd.DataFrame, protocol: str) -> Finding | None:
     """Whether one held-out fold carries the mean of the winner."""
     place = ScorePlace(MACHINES, protocol, ALL)
     ranked = ranking(scores, place)
-    found = hardest_fold(scores, place, ranked[0][0]) if ranked else None
-    if found is None:
+    fold = hardest_fold(scores, place, ranked[0][0]) if ranked else None
+    if fold is None:
         return None
-    name, share = found
+    name, share = fold
     folds = scores.loc[scores["protocol"] == protocol, "held_out"].nunique()
     return Finding(
         f"{_capital(PROTOCOLS[protocol])}: {name} is the hardest to predict; it has {share:.0%} of the sum of the "

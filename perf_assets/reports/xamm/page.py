@@ -55,7 +55,7 @@ def summary_picture(scores: pd.DataFrame) -> bytes:
 def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -> dict[str, Any]:
     chosen = scores[(scores["experiment"] == experiment) & (scores["protocol"] == protocol)]
     name = full_name if experiment == INPUTS else describe
-    found = over_seeds(chosen)
+    means = over_seeds(chosen)
     columns = [*scenarios(chosen), ALL]
     draw: Callable[[figures.Target], object] = (
         partial(figures.trees_by_scenario, scores)
@@ -70,20 +70,20 @@ def _section(scores: pd.DataFrame, experiment: str, protocol: str, title: str) -
         "chart": chart(
             f"xamm-{experiment}-{protocol}",
             f"MAPE by method and by kinds of machines, {PROTOCOLS[protocol]}.",
-            _words(found, name),
+            _words(means, name),
             draw,
-            found[found["scenario"].isin(columns[:-1] if experiment == INPUTS else columns)],
+            means[means["scenario"].isin(columns[:-1] if experiment == INPUTS else columns)],
         ),
         "columns": columns,
-        "rows": _rows(found, name),
+        "rows": _rows(means, name),
         "folds": sorted(by_fold.columns),
         "by_fold": [(name(str(m)), by_fold.loc[m].to_dict()) for m in by_fold.index],
         "best_by_fold": by_fold.min().to_dict(),
     }
 
 
-def _words(found: pd.DataFrame, name: Callable[[str], str]) -> str:
-    ranked = found[found["scenario"] == ALL].sort_values("mape")
+def _words(means: pd.DataFrame, name: Callable[[str], str]) -> str:
+    ranked = means[means["scenario"] == ALL].sort_values("mape")
     first, last = (f"{percent(row['mape'])}, {name(row['method'])}" for row in (ranked.iloc[0], ranked.iloc[-1]))
     return (
         f"Bars of MAPE of {len(ranked)} methods, a panel for each kind of source and target. Over all pairs the "
@@ -103,12 +103,12 @@ def _scatter(embeddings: pd.DataFrame, by: str) -> Chart:
     )
 
 
-def _rows(found: pd.DataFrame, name: Callable[[str], str]) -> list[dict[str, Any]]:
+def _rows(means: pd.DataFrame, name: Callable[[str], str]) -> list[dict[str, Any]]:
     """A row per method with a cell per scenario."""
-    best = found.groupby("scenario")["mape"].min()
+    best = means.groupby("scenario")["mape"].min()
     rows = []
-    for method in dict.fromkeys(found["method"]):
-        of_method = found[found["method"] == method].set_index("scenario")
+    for method in dict.fromkeys(means["method"]):
+        of_method = means[means["method"] == method].set_index("scenario")
         cells = {
             scenario: {**values, "is_best": values["mape"] == best[scenario]}
             for scenario, values in of_method.to_dict("index").items()

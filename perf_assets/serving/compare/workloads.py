@@ -126,8 +126,8 @@ class Portfolio:
 
     def configurations(self, baseline: str) -> list[Configuration]:
         """Configurations that ran on the baseline; each application must have some."""
-        found = self.runs.get(baseline, {})
-        ran = {key[0] for key in found}
+        runs_there = self.runs.get(baseline, {})
+        ran = {key[0] for key in runs_there}
         for app in self.weights:
             if app not in ran:
                 where = [machine for machine, runs in self.runs.items() if any(key[0] == app for key in runs)]
@@ -135,7 +135,7 @@ class Portfolio:
                     f"no run of {app} on {baseline} is in the warehouse: name another machine with --from, it ran on "
                     f"{listed(where)}"
                 )
-        return list(found)
+        return list(runs_there)
 
     def usual_baseline(self, references: Sequence[str]) -> str:
         """The machine that ran all applications and that most models start from; of these, that with most runs."""

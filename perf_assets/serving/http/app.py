@@ -238,8 +238,8 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
         """Times with 90% intervals and warnings, from the target's champion where the runs are of its reference
         machine, otherwise from the source models.
         """
-        found = Answers.model_construct(predictions=await service.predict(question))
-        return Response(_ANSWERS.dump_json(found), media_type="application/json")
+        answers = Answers.model_construct(predictions=await service.predict(question))
+        return Response(_ANSWERS.dump_json(answers), media_type="application/json")
 
     @app.post("/predict/{model}", summary="What a registered model says of the rows of a table")
     async def ask(model: str, question: TableQuestion) -> TableAnswers:
@@ -297,10 +297,10 @@ def _add_metrics(app: FastAPI, service: _Service, metrics: RequestCounts) -> Non
         return Response(text, media_type=CONTENT_TYPE)
 
 
-def _answers(found: TableAnswer) -> TableAnswers:
-    cells = found.frame.astype(object).where(found.frame.notna(), None)
+def _answers(answer: TableAnswer) -> TableAnswers:
+    cells = answer.frame.astype(object).where(answer.frame.notna(), None)
     rows = [{str(name): value for name, value in row.items()} for row in cells.to_dict("records")]
-    return TableAnswers(model=found.model, version=found.version, answers=rows)
+    return TableAnswers(model=answer.model, version=answer.version, answers=rows)
 
 
 def _add_problems(app: FastAPI) -> None:

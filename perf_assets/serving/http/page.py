@@ -75,10 +75,10 @@ def _operation(
         for status, answer in sorted(operation["responses"].items())
     )
     asked = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    found = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    answered = operation["responses"]["200"]["content"]["application/json"]["schema"]
     folded = [
         _folded("Fields of the question", _fields(asked, schemas)) if asked else "",
-        _folded("Fields of the answer", _fields(found, schemas)),
+        _folded("Fields of the answer", _fields(answered, schemas)),
         _folded("Status", f"<table>{answers}</table>"),
     ]
     example = ""
@@ -143,7 +143,7 @@ def _kind(field: Schema, schemas: Schema) -> str:
 def _resolved(schema: Schema, schemas: Schema) -> Schema:
     """The schema itself, or what it refers to; of alternatives the one that has fields."""
     if "$ref" in schema:
-        found: Schema = schemas[schema["$ref"].rsplit("/", 1)[-1]]
-        return found
+        referred: Schema = schemas[schema["$ref"].rsplit("/", 1)[-1]]
+        return referred
     refers = [one for one in schema.get("anyOf", ()) if "$ref" in one]
     return _resolved(refers[0], schemas) if refers else schema

@@ -76,8 +76,8 @@ def export_inputs(lake: Lake, out: Path) -> tuple[int, int]:
         raise BadInputError("there are no inputs of models yet: run 'perf-assets train'")
     with replacing(out.absolute()) as temporary:
         shutil.copyfile(file, temporary)
-    found = pq.read_metadata(out)
-    return found.num_rows, found.num_columns
+    metadata = pq.read_metadata(out)
+    return metadata.num_rows, metadata.num_columns
 
 
 def _numbered(name: str, values: "Floats") -> dict[str, "Floats"]:

@@ -140,8 +140,8 @@ def _add_applications(document: _ThicketFile, lake: Lake, warehouse: Warehouse, 
         document.row(profile, [str(run["app"])], "program", {"wall_seconds": run["wall_seconds"], **metrics})
         if run["format"] == _CALIPER:
             if place not in regions:
-                found = read(lake.landing / place[0] / place[1], "profile").profiles
-                regions[place] = {one.run: one.regions for one in found}
+                profiles = read(lake.landing / place[0] / place[1], "profile").profiles
+                regions[place] = {one.run: one.regions for one in profiles}
             for region in regions[place].get(str(run["run"]), ()):
                 times = {"time": region.time.mean_over_ranks, "time_min": region.time.min, "time_max": region.time.max}
                 document.row(profile, [str(run["app"]), *region.path], "region", times)

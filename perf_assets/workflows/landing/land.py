@@ -144,13 +144,13 @@ def _prepared_folders(path: Path) -> list[Path]:
     """Folders with a manifest of their own: the path itself, or those in it."""
     if not path.is_dir():
         return []
-    found = []
+    prepared = []
     for folder, folders, files in os.walk(path):
         folders.sort()
         if MANIFEST_NAME in files:
-            found.append(Path(folder))
+            prepared.append(Path(folder))
             folders.clear()
-    return found
+    return prepared
 
 
 def _prepared(path: Path, given: Mapping[str, Any]) -> Planned:

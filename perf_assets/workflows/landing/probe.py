@@ -64,14 +64,14 @@ class Sheet:
 def _needed(*, with_gpu: bool) -> list[str]:
     """Paths of all figures that a data sheet must have."""
     parts = ["cpu", "caches", "memory", *(["gpu"] if with_gpu else [])]
-    found = ["name", "microarchitecture"]
+    paths = ["name", "microarchitecture"]
     for part in parts:
         annotation = MachineSpec.model_fields[part].annotation
         model = next(
             kind for kind in (annotation, *getattr(annotation, "__args__", ())) if hasattr(kind, "model_fields")
         )
-        found += [f"{part}.{name}" for name in model.model_fields]
-    return found
+        paths += [f"{part}.{name}" for name in model.model_fields]
+    return paths
 
 
 def probe(

@@ -75,21 +75,21 @@ class TransferInputs:
     def table(self) -> NamedTable:
         """The dataset, ready for transfer."""
         target = self.target
-        found = _named(target.name, target.frame, target.target_column, self.settings.drop, self.settings.log_target)
-        if len(found.table) < LEAST_SHOTS:
+        named = _named(target.name, target.frame, target.target_column, self.settings.drop, self.settings.log_target)
+        if len(named.table) < LEAST_SHOTS:
             raise BadInputError(
-                f"dataset {target.name!r} has {len(found.table)} rows, too few to choose a model: land at least "
+                f"dataset {target.name!r} has {len(named.table)} rows, too few to choose a model: land at least "
                 f"{LEAST_SHOTS}"
             )
-        return found
+        return named
 
     @cached_property
     def source_tables(self) -> tuple[TransferTable, ...]:
         """Sources that can be learned from; refuses where none can."""
-        found, problems = [], []
+        tables, problems = [], []
         for source in self.sources:
             try:
-                found.append(
+                tables.append(
                     transfer_table(
                         source.name,
                         source.frame,
@@ -100,9 +100,9 @@ class TransferInputs:
                 )
             except BadInputError as error:
                 problems.append(str(error))
-        if not found:
+        if not tables:
             raise BadInputError(f"nothing can be learned from the other datasets: {'; '.join(problems)}")
-        return tuple(found)
+        return tuple(tables)
 
     def notes(self) -> list[str]:
         """What a person should know about how the tables were read."""

@@ -75,7 +75,7 @@ def curve_of(rows: "pd.DataFrame") -> "pd.DataFrame":
 
     from perf_assets.models.target.evaluation import score_runs
 
-    found = []
+    scores = []
     for key, group in rows.groupby(["target", "source", "shots", "seed"]):
         true = np.log(group["measured_seconds"].to_numpy(float))
         where = dict(zip(("target", "source", "shots", "seed"), key, strict=True))
@@ -89,11 +89,11 @@ def curve_of(rows: "pd.DataFrame") -> "pd.DataFrame":
             if group[column].notna().all():
                 score = score_runs(true, np.log(group[column].to_numpy(float)), None)
                 covered = float(inside) if method == OURS else np.nan
-                found.append(
+                scores.append(
                     {**where, "method": method, "mape_ratio": score["mape"], "log_rmse": score["log_rmse"]}
                     | {"coverage_90_ratio": covered}
                 )
-    return pd.DataFrame(found)
+    return pd.DataFrame(scores)
 
 
 def _predictions(
@@ -121,8 +121,8 @@ def _predictions(
             for seed in range(1 if count in (0, len(landed)) else seeds):
                 given = np.random.default_rng(seed).permutation(landed)[:count]
                 here = np.isfinite(samples.log_seconds[[source, target]][:, given]).all(axis=0)
-                found = _predicted(samples, source, target, given[here], rows[known], prior)
-                yield found.assign(measured_seconds=seconds[known], shots=count, seed=seed)
+                predicted = _predicted(samples, source, target, given[here], rows[known], prior)
+                yield predicted.assign(measured_seconds=seconds[known], shots=count, seed=seed)
 
 
 def _test_rows(lake: Lake, samples: "PairedSamples", target: int, truth: "pd.DataFrame") -> "tuple[Indices, Floats]":
@@ -162,8 +162,10 @@ def _predicted(
     limit = 20.0  # A model of two runs may extrapolate beyond what a number can hold.
     unchanged = samples.log_seconds[source, rows]
     shown = {
-        f"{name}_seconds": np.nan if found is None else np.exp(np.clip(found[0], unchanged - limit, unchanged + limit))
-        for name, found in alone.items()
+        f"{name}_seconds": np.nan
+        if distribution is None
+        else np.exp(np.clip(distribution[0], unchanged - limit, unchanged + limit))
+        for name, distribution in alone.items()
     }
     return pd.DataFrame(
         {

@@ -82,8 +82,8 @@ def train_and_register(
     benchmark = benchmark_samples(described.of_machines(_physical(samples)).kernels, with_scaling=True)
     order = [benchmark.machines.index(name) for name in samples.machines]
     without = {
-        machine: {option: vectors[order] for option, vectors in found.items()}
-        for machine, found in encoder.vectors_without(benchmark).items()
+        machine: {option: vectors[order] for option, vectors in by_option.items()}
+        for machine, by_option in encoder.vectors_without(benchmark).items()
     }
     by = DescribedBy(encoder.encoder.version, encoder.encoder.options, without)
     trained = train_source(samples, by, settings, progress)
@@ -124,13 +124,13 @@ def store_explanations(fleet: Fleet, made: RegisteredSource) -> dict[Table, "pd.
     from perf_assets.models.source.training import behaves_like, feature_masks
 
     is_simulated = fleet.is_simulated()
-    found = {
+    explanations = {
         BEHAVES_LIKE: behaves_like(made.samples, made.trained.model, made.settings).assign(is_simulated=is_simulated),
         FEATURE_MASKS: feature_masks(made.samples, made.embedded).assign(is_simulated=is_simulated),
     }
-    for table, rows in found.items():
+    for table, rows in explanations.items():
         store(fleet.lake, fleet.warehouse, table, rows)
-    return found
+    return explanations
 
 
 def _physical(samples: "PairedSamples") -> list[str]:

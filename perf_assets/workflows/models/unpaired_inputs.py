@@ -70,7 +70,7 @@ class UnpairedInputs:
         rows = []
         for count in (count for count in counts if LEAST_SHOTS <= count <= most):
             try:
-                found = evaluate_transfer(task, count, seeds, methods=ZERO_SHOT, progress=say)
+                evaluated = evaluate_transfer(task, count, seeds, methods=ZERO_SHOT, progress=say)
             except UniformShotsError as error:
                 say(str(error))
                 continue
@@ -81,10 +81,10 @@ class UnpairedInputs:
                     "method": method,
                     "mape_ratio": scores["mape"][place],
                     "log_rmse": float(np.sqrt(scores["log_mse"][place])),
-                    "coverage_90_ratio": found.coverage[place] if method == "product" else np.nan,
+                    "coverage_90_ratio": evaluated.coverage[place] if method == "product" else np.nan,
                 }
-                for method, scores in found.scores.items()
-                for place, seed in enumerate(found.seeds)
+                for method, scores in evaluated.scores.items()
+                for place, seed in enumerate(evaluated.seeds)
             ]
         if not rows:
             raise BadInputError(f"{self.machine} has too few runs to hold half of them out")

@@ -200,13 +200,13 @@ def evaluate(
     """Scores of all methods; where the fleet has the four machines of the paper and more, of those alone as well."""
     from perf_assets.models.vectors.evaluation import evaluate_vectors
 
-    found = evaluate_vectors(samples, relative_to, seeds, settings, None, protocols, progress)
+    evaluated = evaluate_vectors(samples, relative_to, seeds, settings, None, protocols, progress)
     if not set(PAPER_MACHINES) <= set(samples.machines):
-        return found
+        return evaluated
     four = samples.among(PAPER_MACHINES)
     beside = evaluate_vectors(four, "max", seeds, settings, None, ("sample",), lambda t: progress(f"paper's four: {t}"))
-    table = pd.concat([found.table, beside.table.assign(protocol=PAPER_PROTOCOL)], ignore_index=True)
-    return replace(found, table=table)
+    table = pd.concat([evaluated.table, beside.table.assign(protocol=PAPER_PROTOCOL)], ignore_index=True)
+    return replace(evaluated, table=table)
 
 
 @dataclass(frozen=True, eq=False)

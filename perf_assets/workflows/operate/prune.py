@@ -28,11 +28,11 @@ def prune(lake: Lake, say: Callable[[str], None], *, is_trial: bool) -> "Superfl
     from perf_assets.registry.retention import remove, superfluous
 
     with exclusive(_lock(lake), "a backup, or removing of old models,", _WAIT_SECONDS):
-        found = superfluous(load_site(lake.root).retention)
-        if not is_trial and (found.versions or found.runs):
-            say(f"removing {len(found.versions)} versions and {len(found.runs)} runs")
-            remove(found)
-    return found
+        removable = superfluous(load_site(lake.root).retention)
+        if not is_trial and (removable.versions or removable.runs):
+            say(f"removing {len(removable.versions)} versions and {len(removable.runs)} runs")
+            remove(removable)
+    return removable
 
 
 def _lock(lake: Lake) -> Path:

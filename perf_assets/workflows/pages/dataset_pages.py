@@ -52,7 +52,7 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
     rows = []
     for count in (count for count in _COUNTS if LEAST_SHOTS <= count <= most):
         try:
-            found = evaluate_transfer(
+            evaluated = evaluate_transfer(
                 task, count, seeds, is_log=inputs.settings.log_target, methods=ZERO_SHOT, progress=say
             )
         except UniformShotsError as error:
@@ -60,8 +60,8 @@ def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: N
             continue
         rows += [
             {"shots": count, "seed": seed, "method": method, "mape_ratio": mape, "log_rmse": float(np.sqrt(mse))}
-            for method, scores in found.scores.items()
-            for seed, mape, mse in zip(found.seeds, scores["mape"], scores["log_mse"], strict=True)
+            for method, scores in evaluated.scores.items()
+            for seed, mape, mse in zip(evaluated.seeds, scores["mape"], scores["log_mse"], strict=True)
         ]
     frame = pd.DataFrame(rows, columns=["shots", "seed", "method", "mape_ratio", "log_rmse"])
     sources = " + ".join(table.name for table in inputs.source_tables)
@@ -129,11 +129,11 @@ def make_modelx_table(
     fleet: Fleet, shots: Sequence[str], seeds: int, say: Say, targets: Sequence[str] = ()
 ) -> MadeModelxTable:
     """Make, store and draw ModelX's table; refuses where there are too few datasets."""
-    found, rows = lake_modelx(fleet.lake, shots, seeds, say, targets)
+    table, rows = lake_modelx(fleet.lake, shots, seeds, say, targets)
     store(fleet.lake, fleet.warehouse, MODELX_TABLE, rows)
     origin = "simulated" if rows["is_simulated"].any() else "datasets of the lake"
     page = store_page(fleet.lake, "modelx.html", modelx_page(rows, origin=origin))
-    return MadeModelxTable(rows, found.notes, page)
+    return MadeModelxTable(rows, table.notes, page)
 
 
 def lake_modelx(
@@ -172,9 +172,9 @@ def lake_modelx(
         )
     catalogue = load_catalogue(lake.site_catalogues())
     wanted = [Shots.parse(text) for text in shots]
-    found = modelx_table(datasets, wanted, seeds, targets=targets or large, catalogue=catalogue, progress=say)
-    rows = found.to_frame().assign(is_simulated=bool(simulated))
-    return ModelxTable(found.rows, (*notes, *found.notes)), rows[MODELX_TABLE.column_names()]
+    made_table = modelx_table(datasets, wanted, seeds, targets=targets or large, catalogue=catalogue, progress=say)
+    rows = made_table.to_frame().assign(is_simulated=bool(simulated))
+    return ModelxTable(made_table.rows, (*notes, *made_table.notes)), rows[MODELX_TABLE.column_names()]
 
 
 def _alignment(task: TransferTask, seed: int, missing: dict[str, str]) -> list[AlignmentTable]:

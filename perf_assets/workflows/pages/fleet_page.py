@@ -118,8 +118,8 @@ def _state(
 
 def _reason(verdicts: "pd.DataFrame | None", version: int | None) -> str:
     """Why a version was promoted, or was not."""
-    found = [] if verdicts is None else verdicts.loc[verdicts["version"] == version, "reason"].tolist()
-    return str(found[-1]) if found else ""
+    reasons = [] if verdicts is None else verdicts.loc[verdicts["version"] == version, "reason"].tolist()
+    return str(reasons[-1]) if reasons else ""
 
 
 def _champion(verdicts: "pd.DataFrame | None", version: int | None) -> "Champion | None":

@@ -49,11 +49,11 @@ def kept_aside_curve(rows: "pd.DataFrame") -> "pd.DataFrame":
     import numpy as np
     import pandas as pd
 
-    found = []
+    curves = []
     for _, group in rows.groupby(["machine", "shots"]):
         true = group["measured_seconds"]
         alone = [_mape(group[name], true) for name in _ALONE if group[name].notna().all()]
-        found.append(
+        curves.append(
             {
                 "machine": str(group["machine"].iloc[0]),
                 "shots": int(group["shots"].iloc[0]),
@@ -64,7 +64,7 @@ def kept_aside_curve(rows: "pd.DataFrame") -> "pd.DataFrame":
                 "coverage": float(true.between(group["lower_seconds"], group["upper_seconds"]).mean()),
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(curves)
 
 
 def learning_curve(scores: "pd.DataFrame") -> "pd.DataFrame":
@@ -76,7 +76,7 @@ def learning_curve(scores: "pd.DataFrame") -> "pd.DataFrame":
     middle = scores.pivot_table(index=keys, columns="method", values="mape_ratio", aggfunc="median")
     alone = [name for name in middle.columns if str(name).startswith("target_")]
     ours = scores[scores["method"] == OURS].groupby(keys)["coverage_90_ratio"].mean()
-    found = pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "kept_aside": 0,
             "ours": middle.get(OURS, np.nan),
@@ -86,7 +86,7 @@ def learning_curve(scores: "pd.DataFrame") -> "pd.DataFrame":
         },
         index=middle.index,
     )
-    return found.groupby(["machine", "shots"]).mean().dropna(subset=["ours"]).reset_index()
+    return rows.groupby(["machine", "shots"]).mean().dropna(subset=["ours"]).reset_index()
 
 
 def _mape(predicted: "pd.Series[float]", true: "pd.Series[float]") -> float:

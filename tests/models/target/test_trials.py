@@ -69,7 +69,7 @@ def test_each_known_machine_plays_once_and_the_target_never(samples: PairedSampl
     assert [trial.target for trial in trials] == known
     assert all(trial.source not in (TARGET, trial.target) for trial in trials)
     for trial in trials:
-        assert len(trial.true) == len(trial.runs) == trial.found.shape[1] == trial.found_alone.shape[1]
+        assert len(trial.true) == len(trial.runs) == trial.predicted.shape[1] == trial.predicted_alone.shape[1]
 
 
 def test_a_playing_machine_is_hidden_from_what_is_fitted(samples: PairedSamples) -> None:
@@ -247,9 +247,11 @@ def test_two_machines_without_benchmark_have_candidates_too(samples: PairedSampl
 def test_before_any_shot_a_prior_answers_only_where_it_was_better_beyond_chance(samples: PairedSamples) -> None:
     weights, right = np.ones(1), trials_of(samples, Perfect())
     assert beats_no_change(right, weights)
-    same = [replace(trial, found=np.zeros_like(trial.found)) for trial in right]
+    same = [replace(trial, predicted=np.zeros_like(trial.predicted)) for trial in right]
     assert not beats_no_change(same, weights)
-    lucky = [replace(one, found=one.found if place == 0 else one.found * 2.2) for place, one in enumerate(right)]
+    lucky = [
+        replace(one, predicted=one.predicted if place == 0 else one.predicted * 2.2) for place, one in enumerate(right)
+    ]
     assert not beats_no_change(lucky, weights), "better on one machine, worse on the others"
     assert beats_no_change(right[:1], weights), "one machine has no standard error"
     assert not beats_no_change([], weights)

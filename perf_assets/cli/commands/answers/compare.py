@@ -85,7 +85,7 @@ def command(
     given = {"prices": _numbers("--price", prices), "watts": _numbers("--power", watts)}
     from perf_assets.api import open_lake
 
-    found = open_lake().compare(
+    compared = open_lake().compare(
         weights,
         names,
         baseline,
@@ -93,15 +93,15 @@ def command(
         without_gpus=without_gpus,
         with_measured=not is_predicted,
     )
-    comparison = found.comparison
+    comparison = compared.comparison
     if out is not None and out.suffix == _PAGE:
         from perf_assets.reports.compare.page import compare_page
 
         write_bytes(out.absolute(), compare_page(comparison, datetime.now(UTC)).encode())
     elif not print_file(comparison.to_dict(), comparison.to_frame(), out, as_json=as_json, as_csv=as_csv):
-        _print(found)
+        _print(compared)
     if out is not None:
-        say(f"the comparison of {len(found)} machines is in {out}")
+        say(f"the comparison of {len(compared)} machines is in {out}")
 
 
 def _compare_software(
@@ -136,7 +136,7 @@ def _compare_software(
 
 def _numbers(what: str, given: Sequence[str]) -> dict[str, float]:
     """`NAME=NUMBER` of each."""
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for text in given:
         name, equals, number = text.rpartition("=")
         try:
@@ -148,14 +148,14 @@ def _numbers(what: str, given: Sequence[str]) -> dict[str, float]:
         if value < 0:
             wrong = f"the weight of {name} is {value:g}: it" if what == "APP" else f"{what} {text}:"
             raise BadInputError(f"{wrong} must be above 0")
-        if name in found:
+        if name in by_name:
             raise BadInputError(f"{what} {name}: is named twice")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
-def _print(found: "Compared") -> None:
-    comparison = found.comparison
+def _print(compared: "Compared") -> None:
+    comparison = compared.comparison
     known = comparison.measures
     weights = ", ".join(f"{app} {weight:.0%}" for app, weight in comparison.weights.items())
     print_table(
@@ -169,7 +169,7 @@ def _print(found: "Compared") -> None:
                 ", ".join(getattr(one, comparison.ranked_by).not_told_from) or "-",
                 str(one.configurations),
             )
-            for one in found
+            for one in compared
         ],
     )
     print_table(
@@ -177,13 +177,13 @@ def _print(found: "Compared") -> None:
         ["application", "machine", "relative time", "seconds", "its node-hours", "configurations"],
         [
             (one.app, one.machine, *map(str, (one.relative_time, one.seconds, one.node_hours, one.configurations)))
-            for one in found.applications
+            for one in compared.applications
         ],
     )
     for finding in comparison.findings():
         click.echo(finding)
     for note in comparison.notes:
         say(note)
-    for one in found:
+    for one in compared:
         for warning in one.warnings:
             say(f"warning: {one.machine}: {warning}")

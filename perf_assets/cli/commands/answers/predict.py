@@ -124,18 +124,18 @@ def ask_model(reference: str, table: Path, out: Path | None, *, as_json: bool, a
     """Print or write what a registered model says of the rows of a table."""
     from perf_assets.registry.asking import ask_table
 
-    found = ask_table(reference, read_table(table))
-    records = found.frame.astype(object).where(found.frame.notna(), None).to_dict("records")
-    document = {"model": found.model, "version": found.version, "answers": records}
-    if not print_file(document, found.frame, out, as_json=as_json, as_csv=as_csv):
-        shown = found.frame.head(_SHOWN_ROWS)
+    answer = ask_table(reference, read_table(table))
+    records = answer.frame.astype(object).where(answer.frame.notna(), None).to_dict("records")
+    document = {"model": answer.model, "version": answer.version, "answers": records}
+    if not print_file(document, answer.frame, out, as_json=as_json, as_csv=as_csv):
+        shown = answer.frame.head(_SHOWN_ROWS)
         rows = [[_cell(value) for value in row] for row in shown.itertuples(index=False, name=None)]
-        title = f"{found.model} version {found.version}: {len(found.frame)} answers"
+        title = f"{answer.model} version {answer.version}: {len(answer.frame)} answers"
         print_table(title, list(map(str, shown.columns)), rows)
-        if len(found.frame) > len(shown):
-            say(f"the first {len(shown)} of {len(found.frame)}: --out FILE, --csv and --json have all")
+        if len(answer.frame) > len(shown):
+            say(f"the first {len(shown)} of {len(answer.frame)}: --out FILE, --csv and --json have all")
     if out is not None:
-        say(f"{len(found.frame)} answers of {found.model} version {found.version} are in {out}")
+        say(f"{len(answer.frame)} answers of {answer.model} version {answer.version} are in {out}")
 
 
 def _cell(value: object) -> str:
@@ -170,9 +170,9 @@ def _show_each(answers: "Sequence[Prediction]", title: str) -> None:
         "by": answered_by,
     }
     for name, word in (("application", "of"), ("on", "on")):
-        found = {columns[name](answer) for answer in answers}
-        if len(found) == 1:
-            title += f", {word} {found.pop()}"
+        values = {columns[name](answer) for answer in answers}
+        if len(values) == 1:
+            title += f", {word} {values.pop()}"
             del columns[name]
     ordered = sorted(answers, key=lambda answer: (answer.app, answer.args, answer.predicted_seconds))
     print_table(title, list(columns), [[value(answer) for value in columns.values()] for answer in ordered])
@@ -183,17 +183,17 @@ def _show_summary(answers: "Sequence[Prediction]", title: str, name: str, key: "
     for answer in answers:
         groups[key(answer)].append(answer)
     rows = []
-    for group, found in sorted(groups.items(), key=lambda item: median(a.relative_time for a in item[1])):
-        relative = sorted(answer.relative_time for answer in found)
-        widths = [answer.upper_seconds / answer.lower_seconds for answer in found if answer.model != _MEASURED]
+    for group, of_group in sorted(groups.items(), key=lambda item: median(a.relative_time for a in item[1])):
+        relative = sorted(answer.relative_time for answer in of_group)
+        widths = [answer.upper_seconds / answer.lower_seconds for answer in of_group if answer.model != _MEASURED]
         rows.append(
             (
                 group,
-                len(found),
+                len(of_group),
                 f"{median(relative):.3g}",
                 f"{relative[0]:.3g} to {relative[-1]:.3g}",
                 f"{median(widths):.2f}" if widths else "-",
-                _counted(answered_by(answer) for answer in found),
+                _counted(answered_by(answer) for answer in of_group),
             )
         )
     columns = [name, "runs", "relative time, median", "from, to", "upper / lower, median", "answered by"]

@@ -71,33 +71,33 @@ def command(machine: str, app: str | None, as_module: bool, out: Path | None, as
 
     lake = open_lake()
     runs = lake.runs(lake.reference_machine(machine), app=app)
-    found = references(machine, lake.predict(runs, to=machine, with_measured=False))
-    found["is_simulated"] = any(
-        m.is_simulated for m in lake.models() if f"{m.name} version {m.version}" in found["models"]
+    document = references(machine, lake.predict(runs, to=machine, with_measured=False))
+    document["is_simulated"] = any(
+        m.is_simulated for m in lake.models() if f"{m.name} version {m.version}" in document["models"]
     )
     if as_json:
-        print_json(found)
+        print_json(document)
         return
-    text = reframe_module(found) if as_module else _yaml(found)
+    text = reframe_module(document) if as_module else _yaml(document)
     if out is None:
         click.echo(text, nl=False)
         return
     write_bytes(out.absolute(), text.encode())
-    say(f"{len(found['tests'])} references are in {out}")
+    say(f"{len(document['tests'])} references are in {out}")
 
 
-def _yaml(found: dict[str, Any]) -> str:
+def _yaml(document: dict[str, Any]) -> str:
     import yaml
 
-    simulated = "\n# They come from simulated data." if found["is_simulated"] else ""
-    head = _HEAD.format(machine=found["machine"], simulated=simulated)
-    return head + str(yaml.safe_dump(found, sort_keys=False, width=120))
+    simulated = "\n# They come from simulated data." if document["is_simulated"] else ""
+    head = _HEAD.format(machine=document["machine"], simulated=simulated)
+    return head + str(yaml.safe_dump(document, sort_keys=False, width=120))
 
 
-def reframe_module(found: Mapping[str, Any]) -> str:
+def reframe_module(document: Mapping[str, Any]) -> str:
     """Text of the module, from what `references` found."""
     rows = []
-    for test in found["tests"]:
+    for test in document["tests"]:
         key = (test["app"], test["args"], test["ranks"], test["threads"])
         values = {
             system: {name: tuple(value) for name, value in by_name.items()}
@@ -105,9 +105,9 @@ def reframe_module(found: Mapping[str, Any]) -> str:
         }
         rows.append(f"    {key!r}: {values!r},")
     return _MODULE.format(
-        machine=found["machine"],
-        variable=found["variable"],
-        simulated=", and predicted from simulated data" if found.get("is_simulated") else "",
-        models=", ".join(found["models"]),
+        machine=document["machine"],
+        variable=document["variable"],
+        simulated=", and predicted from simulated data" if document.get("is_simulated") else "",
+        models=", ".join(document["models"]),
         rows="\n".join(rows),
     )

@@ -68,8 +68,8 @@ def command(
     registered = {m: versions(registered_name(m)).get(CHAMPION) for m in machines}
     if as_json:
         groups = scores[scores["machine"].isin(machines)].groupby(["machine", "target", "method", "shots"])
-        found = groups["mape_ratio"].median().reset_index().to_dict("records")
-        print_json({"registered": registered, "median_mape": found})
+        medians = groups["mape_ratio"].median().reset_index().to_dict("records")
+        print_json({"registered": registered, "median_mape": medians})
         return
     for machine in machines:
         here = scores[(scores["machine"] == machine) & scores["method"].isin(list(_SHOWN))]

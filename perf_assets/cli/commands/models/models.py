@@ -28,8 +28,8 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
         _print_lineage(name, as_json=as_json)
         return
 
-    found = [version for version in registered(name) if name is not None or version.aliases]
-    pins = {(one.name, alias): pin_of(one.name, alias) for one in found for alias in one.aliases}
+    listed = [version for version in registered(name) if name is not None or version.aliases]
+    pins = {(one.name, alias): pin_of(one.name, alias) for one in listed for alias in one.aliases}
     if as_json:
         rows = [
             {
@@ -41,7 +41,7 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
                 "tags": version.tags,
                 "metrics": version.metrics,
             }
-            for version in found
+            for version in listed
         ]
         print_json({"models": rows})
         return
@@ -59,7 +59,7 @@ def command(name: str | None, lineage: bool, as_json: bool) -> None:
                 version.tags.get("severity", "-"),
                 version.tags.get("dagster_run_id", "-")[:8],
             )
-            for version in found
+            for version in listed
         ],
     )
 

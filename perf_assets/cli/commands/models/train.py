@@ -41,11 +41,11 @@ def command(seed: int, methods: tuple[str, ...], is_quick: bool, as_json: bool) 
     from perf_assets.registry.source import NAME
     from perf_assets.registry.versions import versions
 
-    found = [{"model": NAME, "alias": alias, "version": number} for alias, number in versions(NAME).items()]
+    in_use = [{"model": NAME, "alias": alias, "version": number} for alias, number in versions(NAME).items()]
     if as_json:
-        print_json({"registered": found, "seconds": time.monotonic() - start})
+        print_json({"registered": in_use, "seconds": time.monotonic() - start})
     else:
-        for row in found:
+        for row in in_use:
             click.echo(f"models:/{row['model']}@{row['alias']}  (version {row['version']})")
 
 

@@ -60,11 +60,11 @@ def command(address: str | None, carry_over: bool, as_json: bool) -> None:
                 _write_choice(None)
             else:
                 _use_postgres(Address.given(address), carry_over=carry_over)
-    found = stores()
+    in_use = stores()
     if as_json:
-        print_json({"stores": [asdict(store) for store in found]})
+        print_json({"stores": [asdict(store) for store in in_use]})
     else:
-        rows = [(store.what, store.where, store.problem or "can be used") for store in found]
+        rows = [(store.what, store.where, store.problem or "can be used") for store in in_use]
         print_table("State", ["state of", "database", "now"], rows)
 
 

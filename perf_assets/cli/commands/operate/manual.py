@@ -26,19 +26,19 @@ def command(ctx: click.Context) -> None:
 def _sections(group: click.Group, parent: click.Context) -> Iterator[str]:
     """A section for each command of a group, and for those of groups in it."""
     for name in group.list_commands(parent):
-        found = group.get_command(parent, name)
-        assert found is not None
-        ctx = click.Context(found, info_name=name, parent=parent)
-        if not isinstance(found, click.Group) or found.invoke_without_command:
-            yield _section(found, ctx)
-        if isinstance(found, click.Group):
-            yield from _sections(found, ctx)
+        command = group.get_command(parent, name)
+        assert command is not None
+        ctx = click.Context(command, info_name=name, parent=parent)
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield _section(command, ctx)
+        if isinstance(command, click.Group):
+            yield from _sections(command, ctx)
 
 
-def _section(found: click.Command, ctx: click.Context) -> str:
-    usage = " ".join([ctx.command_path, *found.collect_usage_pieces(ctx)])
-    help_text = "\n\n".join(" ".join(part.split()) for part in (found.help or "").split("\n\n"))
-    options = [option.get_help_record(ctx) for option in found.params if isinstance(option, click.Option)]
+def _section(command: click.Command, ctx: click.Context) -> str:
+    usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
+    help_text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    options = [option.get_help_record(ctx) for option in command.params if isinstance(option, click.Option)]
     lines = [f"## {ctx.command_path}", "", f"`{usage}`", "", help_text, ""]
     if options:
         rows = (f"| `{_cell(row[0])}` | {_cell(row[1])} |" for row in options if row is not None)

@@ -19,8 +19,8 @@ def command(dry_run: bool, as_json: bool) -> None:
     """
     from perf_assets.workflows.operate.prune import prune
 
-    found = prune(Lake.default(), say, is_trial=dry_run)
-    versions, runs = (found.versions, found.runs) if found else ((), ())
+    removable = prune(Lake.default(), say, is_trial=dry_run)
+    versions, runs = (removable.versions, removable.runs) if removable else ((), ())
     if as_json:
         removed = [{"name": name, "version": number} for name, number in versions]
         print_json({"versions": removed, "runs": list(runs), "is_dry_run": dry_run})

@@ -87,8 +87,8 @@ def _versions() -> Iterator[Diagnosis]:
         # A local build, as 2.13.0+cpu, is of the same version.
         if installed.partition("+")[0] != pins[package]:
             other.append(f"{package} {installed} (pinned {pins[package]})")
-    found = ", ".join(other) or "as pinned in constraints.txt"
-    yield Diagnosis("versions", "warning" if other else "ok", found, "run 'make setup'" if other else "")
+    state = ", ".join(other) or "as pinned in constraints.txt"
+    yield Diagnosis("versions", "warning" if other else "ok", state, "run 'make setup'" if other else "")
 
 
 def _profile() -> Iterator[Diagnosis]:
@@ -146,15 +146,15 @@ def _file_system(folder: Path) -> str:
 
 
 def _permissions() -> Iterator[Diagnosis]:
-    found = open_places()
-    for what, path in found:
+    places = open_places()
+    for what, path in places:
         yield Diagnosis(what, "problem", f"everybody may change {path}", f"services refuse that: chmod o-w {path}")
     landing = lake_root() / "landing"
     if is_anybodys(landing):
         yield Diagnosis(
             "landing zone", "warning", f"everybody may change and remove all in {landing}", "chmod o-w or +t"
         )
-    if not found:
+    if not places:
         yield Diagnosis("permissions", "ok", "only owner and group may change the homes")
 
 
@@ -189,8 +189,8 @@ def _locks() -> Iterator[Diagnosis]:
             continue
         except BusyError:
             held.append(f"{lock.stem} by {holder(lock) or f'process {lock.read_text().strip()}'}")
-    found = ", ".join(held) or "none held"
-    yield Diagnosis("locks", "warning" if held else "ok", found, "wait for the process, or stop it" if held else "")
+    state = ", ".join(held) or "none held"
+    yield Diagnosis("locks", "warning" if held else "ok", state, "wait for the process, or stop it" if held else "")
 
 
 def _site() -> Iterator[Diagnosis]:
@@ -212,8 +212,8 @@ def _landing() -> Iterator[Diagnosis]:
     lake = Lake(lake_root())
     waiting = {machine: len(pending(lake, machine).bundles) for machine in lake.machines()}
     todo = {machine: count for machine, count in waiting.items() if count}
-    found = ", ".join(f"{machine} {count}" for machine, count in todo.items()) or "nothing waits"
-    yield Diagnosis("landing zone", "warning" if todo else "ok", found, "run 'perf-assets ingest'" if todo else "")
+    state = ", ".join(f"{machine} {count}" for machine, count in todo.items()) or "nothing waits"
+    yield Diagnosis("landing zone", "warning" if todo else "ok", state, "run 'perf-assets ingest'" if todo else "")
     odd = [str(stray.path) for stray in strays(lake)]
     if odd:
         yield Diagnosis("landing zone", "warning", f"not bundles: {odd!a}", "see quarantine/_strays")
@@ -235,8 +235,8 @@ def _warehouse() -> Iterator[Diagnosis]:
     except BadInputError as error:
         yield Diagnosis("warehouse", "problem", str(error), "run 'perf-assets ingest --rebuild'")
         return
-    found = f"behind the record for {', '.join(behind)}" if behind else "holds the record"
-    yield Diagnosis("warehouse", "warning" if behind else "ok", found, "run 'perf-assets ingest'" if behind else "")
+    state = f"behind the record for {', '.join(behind)}" if behind else "holds the record"
+    yield Diagnosis("warehouse", "warning" if behind else "ok", state, "run 'perf-assets ingest'" if behind else "")
 
 
 def _machines() -> Iterator[Diagnosis]:

@@ -133,11 +133,11 @@ def relative(
 
     trees = _listed(downstream, "--downstream", DOWNSTREAM)
     chosen = split_names(methods) if methods is not None else default_methods(samples, trees)
-    found = evaluate_relative(samples, chosen, wanted, seeds, say)
+    scores = evaluate_relative(samples, chosen, wanted, seeds, say)
     if as_json:
         print_json(
             {
-                "protocols": found,
+                "protocols": scores,
                 "machines": list(samples.machines),
                 "applications": samples.application_names,
                 "benchmark_applications": list(benchmarks),
@@ -148,12 +148,12 @@ def relative(
             }
         )
     else:
-        _print(found, seeds)
+        _print(scores, seeds)
 
 
-def _print(found: dict[str, dict[str, dict[str, object]]], seeds: int) -> None:
+def _print(scores_by_protocol: dict[str, dict[str, dict[str, object]]], seeds: int) -> None:
     columns = ["method", "MAPE %", "+- seeds", "median %", "log error", "within 10% %", "within 25% %"]
-    for protocol, methods in found.items():
+    for protocol, methods in scores_by_protocol.items():
         rows = []
         for name, scores in methods.items():
             value = {key: score for key, score in scores.items() if isinstance(score, float)}
@@ -226,17 +226,17 @@ def vector(
 
     settings = VectorSettings.quick() if is_quick else VectorSettings()
     chosen = None if methods is None else split_names(methods)
-    found = evaluate_vectors(samples, reference, seeds, settings, chosen, progress=say)
+    evaluated = evaluate_vectors(samples, reference, seeds, settings, chosen, progress=say)
     order, share = majority_order(samples)
     if figures is not None:
         from perf_assets.reports.vectors.figures import draw_all
 
-        for path in draw_all(found.rows, found.entries, found.vectors, figures):
+        for path in draw_all(evaluated.rows, evaluated.entries, evaluated.vectors, figures):
             say(f"drawn: {path}")
     if as_json:
         print_json(
             {
-                "protocols": found.scores,
+                "protocols": evaluated.scores,
                 "majority_order": order,
                 "majority_order_share": share,
                 "relative_to": reference,
@@ -250,8 +250,8 @@ def vector(
             }
         )
         return
-    _print_vectors(found.scores, seeds)
-    for protocol, scores in found.scores.items():
+    _print_vectors(evaluated.scores, seeds)
+    for protocol, scores in evaluated.scores.items():
         if BEST in scores:
             inside, stated, right = (scores[BEST][name] for name in ("coverage", "stated_order", "same_order"))
             click.echo(
@@ -265,8 +265,8 @@ def _print_vectors(scores: dict[str, dict[str, dict[str, object]]], seeds: int) 
     columns = ["method", "R2", "R2 per machine", "MAE", "MAPE %", "same order %", "top-1 %", "regret %", "AUC"]
     for protocol, methods in scores.items():
         rows = []
-        for name, found in methods.items():
-            value = {key: score for key, score in found.items() if isinstance(score, float)}
+        for name, of_method in methods.items():
+            value = {key: score for key, score in of_method.items() if isinstance(score, float)}
             plain = [f"{value[key]:.3f}" for key in ("r2", "r2_per_machine", "mae")]
             percent = [100 * value[key] for key in ("mape", "same_order", "top1", "regret")]
             rows.append([name, *plain, *percent, f"{value['auc']:.3f}"])
@@ -324,14 +324,14 @@ def modelx(
     from perf_assets.models.transfer.modelx_table import modelx_table
 
     read = [_dataset(name, place) for name, place in given]
-    found = modelx_table(read, wanted, seeds, targets=targets, drop=drop, catalogue=load_catalogue(), progress=say)
+    table = modelx_table(read, wanted, seeds, targets=targets, drop=drop, catalogue=load_catalogue(), progress=say)
     if out is not None:
-        _write(out, found)
+        _write(out, table)
         say(f"page: {out}")
     if as_json:
-        print_json({"rows": [row.to_dict() for row in found.rows], "notes": list(found.notes)})
+        print_json({"rows": [row.to_dict() for row in table.rows], "notes": list(table.notes)})
     else:
-        _print_modelx(found.rows, seeds)
+        _print_modelx(table.rows, seeds)
 
 
 def _of_lake(
@@ -360,8 +360,8 @@ def _of_lake(
 
 
 def _named(text: str) -> tuple[str, str]:
-    name, found, place = text.partition("=")
-    if not (name and found and place):
+    name, equals, place = text.partition("=")
+    if not (name and equals and place):
         raise BadInputError(f"--dataset {text!r}: write NAME=FILE or NAME=FILE:TARGETCOLUMN")
     return name, place
 
@@ -396,13 +396,13 @@ def _usual_target(name: str, frame: "pd.DataFrame") -> str:
     return _WALL_SECONDS if _WALL_SECONDS in numbers else numbers[-1]
 
 
-def _write(out: Path, found: "ModelxTable") -> None:
+def _write(out: Path, table: "ModelxTable") -> None:
     """Write the page whole or not at all."""
     from perf_assets.infra.files import write_bytes
     from perf_assets.reports.modelx.page import modelx_page
 
     is_in_site = out.absolute().parent == Lake.default().reports.absolute()
-    write_bytes(out.absolute(), modelx_page(found.to_frame(), is_in_site=is_in_site).encode())
+    write_bytes(out.absolute(), modelx_page(table.to_frame(), is_in_site=is_in_site).encode())
 
 
 def _print_modelx(rows: "tuple[ModelxRow, ...]", seeds: int) -> None:

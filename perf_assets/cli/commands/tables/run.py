@@ -52,33 +52,33 @@ def command(config: Path, out: Path | None, as_json: bool) -> None:
 def _describe(config: "XammConfig", as_json: bool) -> None:
     from perf_assets.workflows.exports.xamm_file import Files, describe_machines
 
-    found = describe_machines(config, Files(read_table, read_benchmarks), say)
-    encoder = found.encoder
+    described = describe_machines(config, Files(read_table, read_benchmarks), say)
+    encoder = described.encoder
     learned = "time ratios between machines" if encoder.is_supervised else "its own inputs: no setting is shared"
-    say(f"encoder {encoder.version}: learned {learned}, from {encoder.training_rows} of {found.rows} rows")
-    if found.tried:
+    say(f"encoder {encoder.version}: learned {learned}, from {encoder.training_rows} of {described.rows} rows")
+    if described.tried:
         say(f"chosen by cross-validation: amm_option {encoder.options.weighting}, {encoder.options.normalize}")
-    for file in found.written:
+    for file in described.written:
         say(f"written: {file}")
     if as_json:
         print_json(
             {
                 "func": "amm",
-                "written": list(map(str, found.written)),
+                "written": list(map(str, described.written)),
                 "encoder_version": encoder.version,
                 "amm_option": encoder.options.weighting,
                 "amm_normalize": encoder.options.normalize,
-                "tried": found.tried,
+                "tried": described.tried,
                 "is_supervised": encoder.is_supervised,
                 "is_simulated": encoder.is_simulated,
-                "rows": found.rows,
+                "rows": described.rows,
                 "kernels": len(encoder.kernels),
-                "machines": {machine: vector.tolist() for machine, vector in found.vectors.items()},
+                "machines": {machine: vector.tolist() for machine, vector in described.vectors.items()},
             }
         )
     else:
-        width = len(next(iter(found.vectors.values())))
-        rows = [[machine, *(f"{value:.3f}" for value in vector)] for machine, vector in found.vectors.items()]
+        width = len(next(iter(described.vectors.values())))
+        rows = [[machine, *(f"{value:.3f}" for value in vector)] for machine, vector in described.vectors.items()]
         print_table(f"AMMs{_of(encoder.is_simulated)}", ["machine", *map(str, range(width))], rows)
 
 
@@ -112,12 +112,12 @@ def _train(config: "XammConfig", as_json: bool) -> None:
 def _test(config: "XammConfig", out: Path | None, as_json: bool) -> None:
     from perf_assets.workflows.exports.xamm_file import WITH_AMM, Files, answer
 
-    found = answer(config, Files(read_table, read_benchmarks), out, say)
-    for note in found.notes:
+    answered = answer(config, Files(read_table, read_benchmarks), out, say)
+    for note in answered.notes:
         say(note)
-    if found.written is not None:
-        say(f"written: {found.written}")
-    rows, with_amm = len(found.predictions), int(found.predictions[WITH_AMM].sum())
+    if answered.written is not None:
+        say(f"written: {answered.written}")
+    rows, with_amm = len(answered.predictions), int(answered.predictions[WITH_AMM].sum())
     if as_json:
         print_json(
             {
@@ -125,16 +125,18 @@ def _test(config: "XammConfig", out: Path | None, as_json: bool) -> None:
                 "rows": rows,
                 "rows_with_amm": with_amm,
                 "with_amm": with_amm == rows,
-                "is_simulated": found.is_simulated,
-                "scores": found.scores,
-                "predictions": None if found.written is None else str(found.written),
-                "notes": found.notes,
+                "is_simulated": answered.is_simulated,
+                "scores": answered.scores,
+                "predictions": None if answered.written is None else str(answered.written),
+                "notes": answered.notes,
             }
         )
-    elif found.scores:
-        _print_scores(f"{rows} rows{_of(found.is_simulated)}, {with_amm} of them with AMMs", found.scores)
+    elif answered.scores:
+        _print_scores(f"{rows} rows{_of(answered.is_simulated)}, {with_amm} of them with AMMs", answered.scores)
     else:
-        click.echo(f"{rows} rows predicted{_of(found.is_simulated)}, {with_amm} of them with AMMs: {found.written}")
+        click.echo(
+            f"{rows} rows predicted{_of(answered.is_simulated)}, {with_amm} of them with AMMs: {answered.written}"
+        )
 
 
 def _print_scores(title: str, scores: dict[str, dict[str, float]]) -> None:
@@ -178,11 +180,11 @@ def _entries(path: Path) -> list[Path]:
     """One a machine: the file, the folder with RAJAPerf reports in it, or all tables and sub-folders of a folder."""
     if path.is_file():
         return [path]
-    found = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
-    files = [entry for entry in found if entry.is_file()]
+    entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    files = [entry for entry in entries if entry.is_file()]
     if any(_is_rajaperf(file) for file in files):
         return [path]
-    return [entry for entry in found if entry.is_dir() or entry.suffix.lower() in _TABLE_ENDINGS]
+    return [entry for entry in entries if entry.is_dir() or entry.suffix.lower() in _TABLE_ENDINGS]
 
 
 def _is_rajaperf(path: Path) -> bool:

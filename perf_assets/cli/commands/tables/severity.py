@@ -50,15 +50,15 @@ def command(
     notes = [*theirs.notes, *ours.notes, *kind_notes(theirs, ours)]
     for note in notes:
         say(note)
-    found = transfer_severity(TransferTask.of([theirs], ours, load_catalogue()), np.arange(len(ours)))
-    if found is None:
+    hard = transfer_severity(TransferTask.of([theirs], ours, load_catalogue()), np.arange(len(ours)))
+    if hard is None:
         raise BadInputError("severity needs at least 4 rows of the target and twice that of the source")
     if as_json:
-        print_json({**vars(found), "notes": notes})
+        print_json({**vars(hard), "notes": notes})
     else:
-        rows = [[name, f"{value:.3f}" if isinstance(value, float) else value] for name, value in vars(found).items()]
+        rows = [[name, f"{value:.3f}" if isinstance(value, float) else value] for name, value in vars(hard).items()]
         print_table(f"{source.stem} to {target.stem}", ["measure", "value"], rows)
         click.echo(
-            f"Severity {found.rescaled:.2f}: {found.rescaled:.0%} of the way from what {target.stem} says of itself "
+            f"Severity {hard.rescaled:.2f}: {hard.rescaled:.0%} of the way from what {target.stem} says of itself "
             "to what no relation at all looks like; near 1 the source hardly helps."
         )

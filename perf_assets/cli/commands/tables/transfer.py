@@ -77,15 +77,17 @@ def command(
     if pair_key is None:
         if app_column or benchmarks:
             raise BadInputError("--app-column and --benchmark-app go with --pair-key")
-        found, notes = _unpaired(sources, target, target_column, source_target_column, log_target, drop, shots, seeds)
+        evaluated, notes = _unpaired(
+            sources, target, target_column, source_target_column, log_target, drop, shots, seeds
+        )
     else:
         if not log_target:
             raise BadInputError("--pair-key compares run times: it predicts logarithms")
         if app_column is None:
             raise BadInputError("--pair-key needs --app-column")
         columns = (pair_key, app_column, target_column, source_target_column)
-        found, notes = _paired(sources, target, columns, benchmarks, drop, shots, seeds)
-    document = _document(found, notes, "paired" if pair_key else None)
+        evaluated, notes = _paired(sources, target, columns, benchmarks, drop, shots, seeds)
+    document = _document(evaluated, notes, "paired" if pair_key else None)
     print_json(document) if as_json else _print(document, target.stem)
 
 
@@ -201,7 +203,7 @@ def _check_half(count: int, rows: int) -> None:
         raise BadInputError(f"{count} shots are more than half of the target's {rows} rows; the others are test rows")
 
 
-def _document(found: "TransferEvaluation", notes: list[str], paired: str | None) -> dict[str, Any]:
+def _document(evaluated: "TransferEvaluation", notes: list[str], paired: str | None) -> dict[str, Any]:
     import numpy as np
 
     methods: dict[str, Any] = {
@@ -209,22 +211,22 @@ def _document(found: "TransferEvaluation", notes: list[str], paired: str | None)
             metric: {"median": float(np.median(values)), "mean": float(np.mean(values))}
             for metric, values in scores.items()
         }
-        for name, scores in found.scores.items()
+        for name, scores in evaluated.scores.items()
     }
-    if found.target_best is not None:
-        methods["target_best"] = {**methods[found.target_best], "method": found.target_best}
-    methods |= {name: {"absent": reason} for name, reason in found.absent.items() if name not in methods}
+    if evaluated.target_best is not None:
+        methods["target_best"] = {**methods[evaluated.target_best], "method": evaluated.target_best}
+    methods |= {name: {"absent": reason} for name, reason in evaluated.absent.items() if name not in methods}
     if paired is None:
         methods["paired"] = {"absent": "runs are not paired: give --pair-key"}
     return {
-        "shots": found.shots,
+        "shots": evaluated.shots,
         "methods": methods,
-        "chosen": found.chosen,
-        "adapt_seconds": found.adapt_seconds,
-        "predict_seconds_per_row": found.predict_seconds_per_row,
-        "coverage_90": float(np.mean(found.coverage)) if found.coverage else None,
-        "severity_rescaled": float(np.median(found.severity)) if found.severity else None,
-        "candidates": found.candidates,
+        "chosen": evaluated.chosen,
+        "adapt_seconds": evaluated.adapt_seconds,
+        "predict_seconds_per_row": evaluated.predict_seconds_per_row,
+        "coverage_90": float(np.mean(evaluated.coverage)) if evaluated.coverage else None,
+        "severity_rescaled": float(np.median(evaluated.severity)) if evaluated.severity else None,
+        "candidates": evaluated.candidates,
         "notes": notes,
     }
 
