@@ -36,7 +36,7 @@ _IDLE_FLAGS = re.compile(r"-W(?!l,|p,|a,)\S*|-g\d?|-fdiagnostics\S*|-pipe")
 
 
 def environment_of(metadata: Mapping[str, str]) -> str | None:
-    """The line that follows from what files or tags say, by any spelling; None where they say nothing."""
+    """The line for what files or tags say, by any spelling; None where they say nothing."""
     tagged = _folded(metadata.get(ENVIRONMENT_TAG, ""))
     if tagged:
         return None if tagged == UNKNOWN else _shortened(printable(tagged))

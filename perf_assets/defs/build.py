@@ -57,7 +57,7 @@ def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False
                 target=dg.AssetSelection.assets(*(key for asset in assets for key in asset.keys)),
                 default_status=dg.DefaultSensorStatus.RUNNING,
                 minimum_interval_seconds=30,
-                description="Makes again what follows from something that changed outside of a landing's own run",
+                description="Makes assets again whose inputs changed outside of a landing's own run",
             ),
         ],
         schedules=[

@@ -21,31 +21,31 @@ def with_code_version(assets: dg.AssetsDefinition, module: str) -> dg.AssetsDefi
 
 
 @cache
-def code_version(module: str) -> str:
-    """Digest of a module and of what it imports, directly or not, at the top or inside of functions."""
+def code_version(module: str, root: Path = _ROOT) -> str:
+    """Digest of a module below a folder and of what it imports, directly or not, at the top or inside of functions."""
     reached, waiting = {module}, [module]
     while waiting:
-        news = {name for name in _imported(waiting.pop()) if not name.startswith(_PLUMBING)} - reached
+        news = {name for name in _imported(waiting.pop(), root) if not name.startswith(_PLUMBING)} - reached
         reached |= news
         waiting.extend(news)
     digest = hashlib.sha256()
     for name in sorted(reached):
-        digest.update(name.encode() + _source(name))
+        digest.update(name.encode() + _source(name, root))
     return digest.hexdigest()[:12]
 
 
 @cache
-def _source(module: str) -> bytes:
-    return _file(module).read_bytes()
+def _source(module: str, root: Path) -> bytes:
+    return _file(module, root).read_bytes()
 
 
-def _file(module: str) -> Path:
-    return _ROOT / f"{module.replace('.', '/')}.py"
+def _file(module: str, root: Path) -> Path:
+    return root / f"{module.replace('.', '/')}.py"
 
 
-def _imported(module: str) -> Iterator[str]:
+def _imported(module: str, root: Path) -> Iterator[str]:
     """Modules of this package that a module names in its imports."""
-    for package, in_brackets, on_line in _IMPORT.findall(_source(module).decode()):
+    for package, in_brackets, on_line in _IMPORT.findall(_source(module, root).decode()):
         names = [package]
         names += [f"{package}.{part.split(' as ')[0].strip()}" for part in (in_brackets or on_line).split(",")]
-        yield from (name for name in names if _file(name).is_file())
+        yield from (name for name in names if _file(name, root).is_file())

@@ -4,7 +4,7 @@ import dagster as dg
 
 _UPDATED = dg.AutomationCondition.any_deps_updated()
 _IDLE = ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.any_deps_in_progress()
-# The run that a landing starts makes a machine's page last. What follows is asked for once that run is over, and once
+# The run that a landing starts makes a machine's page last. Other assets are asked for once that run is over, and once
 # for all of it: in the middle of the run a parent may look newer than a child that is about to be made.
 _AFTER_LANDING = _IDLE & ~dg.AutomationCondition.asset_matches(
     "out_report__machine", dg.AutomationCondition.in_progress()
@@ -14,35 +14,35 @@ _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
     dg.AssetSelection.assets("model_source__with_amm")
 )
 
-FOLLOWS = (_UPDATED.since_last_handled() & _AFTER_LANDING).with_label("made again when an input changes")
+WHEN_INPUT_CHANGES = (_UPDATED.since_last_handled() & _AFTER_LANDING).with_label("made again when an input changes")
 """A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
 
-FOLLOWS_ALL = (
+AFTER_ALL_ELSE = (
     _UPDATED.since_last_handled()
     & _AFTER_LANDING
     & ~dg.AutomationCondition.any_deps_match(dg.AutomationCondition.will_be_requested())
 ).with_label("made again when an input changes, after all that it shows")
 """In one run with a step that makes nothing, as where no machine joins the vector model, it would be left out."""
 
-FOLLOWS_DATASETS = (
+WHEN_DATASET_HAS_MODEL = (
     _UPDATED.ignore(dg.AssetSelection.assets("core_datasets__rows")).since_last_handled() & _IDLE
 ).with_label("made again when the dataset has a new model")
 """The rows that models are compared on do not ask for a verdict: a model made of them does."""
 
-FOLLOWS_MODEL = (
+WHEN_MACHINE_HAS_MODEL = (
     _UPDATED.ignore(dg.AssetSelection.assets("core_runs__counters_wide")).since_last_handled() & _AFTER_LANDING
 ).with_label("made again when the machine has a new model")
 
-FOLLOWS_ONCE_MADE = (
+WHEN_CHAMPION_CHANGES = (
     _UPDATED.ignore(dg.AssetSelection.assets("model_target__adapted")).since_last_handled()
     & _AFTER_LANDING
     & ~dg.AutomationCondition.missing()
 ).with_label("made again when champions or runs change, once somebody has asked for it")
 """A model that was registered is not a champion yet: the verdict on it is what counts."""
 
-FOLLOWS_CHECKED = (_UPDATED.since_last_handled() & _AFTER_LANDING & _CHECKED).with_label(
+WHEN_CHECKED_INPUT_CHANGES = (_UPDATED.since_last_handled() & _AFTER_LANDING & _CHECKED).with_label(
     "made again when an input changes and its blocking checks have passed"
 )
-FOLLOWS_LANDING = (
+WHEN_DATA_LANDS = (
     _UPDATED.ignore(dg.AssetSelection.assets("model_amm__encoder")).since_last_handled() & _AFTER_LANDING & _CHECKED
 ).with_label("made again when the machine's data changes; a new encoder describes all machines itself")

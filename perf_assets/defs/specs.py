@@ -42,7 +42,7 @@ def group_of(name: str) -> str:
 
 
 def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
-    """The asset that stands for a table: name, description, columns and group follow from the vocabulary."""
+    """The asset that stands for a table: name, description, columns and group are those of the vocabulary."""
     return dg.AssetSpec(
         table.name,
         deps=deps or [],

@@ -120,7 +120,7 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, 
 
 
 def _timing_environment(timing: KernelTiming, manifest: Manifest) -> str | None:
-    """What a person says of the software, else what the files say, else what follows from the tags."""
+    """What a person says of the software, else what the files say, else what the tags say."""
     tagged = environment_of(manifest.tags)
     return tagged if manifest.tags.get(ENVIRONMENT_TAG) else timing.environment or tagged
 

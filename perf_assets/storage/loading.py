@@ -133,14 +133,14 @@ def counters_of(connection: duckdb.DuckDBPyConnection, machine: str) -> tuple[li
 
 
 def derivation_digest(connection: duckdb.DuckDBPyConnection, machine: str, derive_from: Derive) -> str:
-    """Changes with the machine's record and with the way things follow from it."""
+    """Changes with the machine's record and with the way things are derived from it."""
     loaded = connection.execute(f"SELECT digest FROM {STATE} WHERE machine = ?", [machine]).fetchone()
     queries = [derivation.query for derivation in derive_from(machine, *counters_of(connection, machine))]
     return digest_of(repr((loaded, queries)).encode())
 
 
 def derived(machine: str) -> str:
-    """Name under which the state of what follows for a machine is kept."""
+    """Name under which the state of a machine's derived tables is kept."""
     return f"derived/{machine}"
 
 

@@ -110,7 +110,7 @@ class Warehouse:
             return row_counts(connection, machine)
 
     def derive_machine(self, machine: str) -> dict[str, int]:
-        """Bring what follows from a machine's tables up to date, in one transaction; rows by table."""
+        """Bring the tables derived from a machine's up to date, in one transaction; rows by table."""
         if not self._lake.warehouse.is_file():
             raise BadInputError(f"no warehouse at {self._lake.warehouse} yet: run 'perf-assets ingest'")
         with self._writing(), self._transaction() as connection:
@@ -138,7 +138,7 @@ class Warehouse:
             load_results(connection, self._lake.record, [table])
 
     def is_behind(self, machine: str) -> bool:
-        """Whether a machine's record is newer than what is loaded, or what follows from it is not made yet."""
+        """Whether a machine's record is newer than what is loaded, or what is derived from it is not made yet."""
         state = self._state()
         if state.get("") != vocabulary_digest():
             return True

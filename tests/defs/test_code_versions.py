@@ -9,7 +9,7 @@ from perf_assets.defs.build import build_definitions
 
 
 @pytest.fixture
-def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def sources(tmp_path: Path) -> Path:
     """A small package of which one module imports another inside of a function, and a third not at all."""
     package = tmp_path / "perf_assets"
     for name, text in {
@@ -21,28 +21,27 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(text)
-    monkeypatch.setattr(code_versions, "_ROOT", tmp_path)
     return package
 
 
-def version() -> str:
+def version(package: Path) -> str:
     code_versions.code_version.cache_clear()
     code_versions._source.cache_clear()
-    return code_versions.code_version("perf_assets.defs.assets")
+    return code_versions.code_version("perf_assets.defs.assets", package.parent)
 
 
 @pytest.mark.parametrize("name", ["defs/assets.py", "models/used.py", "core/deep.py"])
 def test_a_change_of_what_makes_the_asset_changes_its_version(sources: Path, name: str) -> None:
-    before = version()
+    before = version(sources)
     (sources / name).write_text((sources / name).read_text() + "# changed\n")
-    assert version() != before
+    assert version(sources) != before
 
 
 @pytest.mark.parametrize("name", ["models/other.py", "storage/lake.py"])
 def test_a_change_elsewhere_does_not(sources: Path, name: str) -> None:
-    before = version()
+    before = version(sources)
     (sources / name).write_text("VALUE = 2\n")
-    assert version() == before
+    assert version(sources) == before
 
 
 def test_every_asset_has_the_version_of_its_code() -> None:

@@ -15,7 +15,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.defs.ingest import sensor as landing
-from perf_assets.defs.ingest.sensor import landing_sensor
+from perf_assets.defs.ingest.sensor import TickLimits, landing_sensor, look
 from perf_assets.defs.jobs import nightly_ingestion, refresh_machine_job
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG
 from perf_assets.defs.partitions import machines
@@ -34,9 +34,9 @@ def tick(instance: dg.DagsterInstance, lake_resource: LakeResource):
     """Evaluate the sensor with the cursor of the tick before; partitions it asks for are added."""
     cursor: list[str | None] = [None]
 
-    def evaluate() -> dg.SensorResult:
+    def evaluate(limits: TickLimits | None = None) -> dg.SensorResult:
         context = dg.build_sensor_context(instance, cursor=cursor[0], resources={"lake": lake_resource})
-        result = landing_sensor(context)
+        result = landing_sensor(context) if limits is None else look(context, lake_resource, limits)
         assert isinstance(result, dg.SensorResult)
         cursor[0] = result.cursor
         for request in result.dynamic_partitions_requests or []:
@@ -139,14 +139,13 @@ def test_a_thousand_new_bundles_with_a_corrupt_one_are_one_run(tick, lake: Lake)
     assert requested(tick()) == [], "the corrupt one is not asked for again"
 
 
-def test_a_tick_does_a_bounded_part_and_the_next_goes_on(tick, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landing, "_BUNDLES_PER_TICK", 2)
-    monkeypatch.setattr(landing, "_RUNS_PER_TICK", 2)
+def test_a_tick_does_a_bounded_part_and_the_next_goes_on(tick, lake: Lake) -> None:
+    few = TickLimits(bundles=2, runs=2)
     for machine in ("a", "b", "c", "d", "e"):
         land_perf_stat(lake, machine, "b1", 1)
-    assert [requested(tick()) for _ in range(4)] == [["a", "b"], ["c", "d"], ["e"], []]
+    assert [requested(tick(few)) for _ in range(4)] == [["a", "b"], ["c", "d"], ["e"], []]
     land_perf_stat(lake, "b", "b2", 1)
-    assert sorted(machine for _ in range(3) for machine in requested(tick())) == ["b"]
+    assert sorted(machine for _ in range(3) for machine in requested(tick(few))) == ["b"]
 
 
 def finished(instance: dg.DagsterInstance, machine: str, *, succeeded: bool) -> str:

@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from perf_assets.core.errors import BadInputError, BusyError, UnreadableFileError
 from perf_assets.core.manifest import Manifest
-from perf_assets.core.tables.landing import COUNTERS, RAW_TABLES, RECORD_TABLES, RUNS, TABLES
+from perf_assets.core.tables.landing import COUNTERS, RECORD_TABLES, RUNS, TABLES
 from perf_assets.infra.locks import exclusive
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import LIMITS, MachineRecord, RecordLimits, Snapshot
@@ -228,16 +231,15 @@ def test_a_commit_during_a_load_is_not_lost(lake: Lake, monkeypatch: pytest.Monk
 def test_columns_that_are_gone_are_left_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     land_counters(lake, "a", profile_facts(), {"INS": 1})
     ingest(lake)
-    fewer = tuple(column for column in COUNTERS.columns if column.name != "running_ratio")
-    smaller = replace(COUNTERS, columns=fewer)
-    tables = tuple(smaller if table is COUNTERS else table for table in TABLES)
-    raw = tuple(smaller if table is COUNTERS else table for table in RAW_TABLES)
-    monkeypatch.setattr("perf_assets.storage.warehouse.TABLES", tables)
-    monkeypatch.setattr("perf_assets.storage.loading.RAW_TABLES", raw)
+    for part in (lake.record / COUNTERS.name).rglob("*.parquet"):
+        rows = pq.read_table(part, partitioning=None)
+        pq.write_table(rows.append_column("gone", pa.array([1.0] * len(rows))), part)
+    with duckdb.connect(str(lake.warehouse)) as connection:
+        connection.execute(f"ALTER TABLE {COUNTERS.name} ADD COLUMN gone DOUBLE")
     monkeypatch.setattr("perf_assets.storage.warehouse.vocabulary_digest", lambda: "newer")
     Warehouse(lake).load_machine("quartz")
     assert counters(lake) == {("a", "INS"): 1}
-    assert "running_ratio" not in Warehouse(lake).frame(f"SELECT * FROM {COUNTERS.name}").columns
+    assert list(Warehouse(lake).frame(f"SELECT * FROM {COUNTERS.name}").columns) == COUNTERS.column_names()
 
 
 def test_a_damaged_ledger_is_one_clear_line(lake: Lake) -> None:
@@ -354,7 +356,6 @@ def test_checks_find_each_kind_of_violation(lake: Lake) -> None:
     found = {violation.rule: violation for violation in warehouse.violations(COUNTERS, "quartz")}
     assert found["value_sum: present, finite"].row_count == 1
     assert "b1" in found["value_sum: present, finite"].example
-    import duckdb
 
     with duckdb.connect(str(lake.warehouse)) as connection:
         connection.execute(f"INSERT INTO {COUNTERS.name} SELECT * FROM {COUNTERS.name} WHERE bundle = 'b2'")

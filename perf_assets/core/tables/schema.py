@@ -1,4 +1,4 @@
-"""How a table is described, and what follows from a description: DDL, checks in SQL, documentation."""
+"""How a table is described, and what is made of a description: DDL, checks in SQL, documentation."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -106,7 +106,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Derivation:
-    """Rows of a machine that follow from other tables of the warehouse."""
+    """Rows of a machine that are derived from other tables of the warehouse."""
 
     name: str
     """Name of the table, or of the schema that has a table for each machine where columns differ by machine."""

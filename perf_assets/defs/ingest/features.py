@@ -42,7 +42,7 @@ _SPECS = [
 @dg.multi_asset(specs=_SPECS, partitions_def=machines, name="derive_features", pool=POOL)
 @explained
 def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
-    """Make what follows from a machine's raw tables, in one transaction."""
+    """Make the tables that are derived from a machine's raw tables, in one transaction."""
     fleet, machine = lake.fleet(), context.partition_key
     counts = fleet.warehouse.derive_machine(machine)
     unknown = fleet.unmapped_counters(machine)

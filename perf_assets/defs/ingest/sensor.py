@@ -19,13 +19,20 @@ from perf_assets.storage.quarantine import quarantine_strays
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.landing.ingest import pending
 
-_BUNDLES_PER_TICK = 20_000
-"""Manifests that one tick looks at; the next goes on with the machines that are left."""
-_RUNS_PER_TICK = 20
 _NOT_BEGUN = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
 _MOST_RETRIES = 3
 _RETRY_SECONDS = 60.0
 """After a failed run until the next; doubled every time."""
+
+
+@dataclass(frozen=True)
+class TickLimits:
+    """How much one tick does; the next goes on with the machines that are left."""
+
+    bundles: int = 20_000
+    """Manifests that are looked at."""
+    runs: int = 20
+    """Runs that are asked for."""
 
 
 @dataclass
@@ -52,10 +59,15 @@ class _LandingCursor:
     job=refresh_machine_job,
     minimum_interval_seconds=landing_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts what follows for each machine whose landing zone has new content, and again after a failure",
+    description="Starts a run for each machine whose landing zone has new content, and again after a failure",
 )
 def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Compare the content of the landing zone, machine by machine, with what was dealt with."""
+    return look(context, lake, TickLimits())
+
+
+def look(context: dg.SensorEvaluationContext, lake: LakeResource, limits: TickLimits) -> dg.SensorResult:
+    """Ask for runs of machines with new content, as many as one tick may; the next goes on from there."""
     for run_id in end_dead_runs(context.instance):
         context.log.warning(f"run {run_id[:8]} had lost its process and was ended")
     for line in quarantine_strays(lake.lake()):
@@ -64,11 +76,11 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
     requests = dict(again(context, cursor.asked, refresh_machine_job.name))
     looked_at = 0
     to_begin = not_begun(context.instance, refresh_machine_job.name)
-    for machine, digest in _machines_of_this_tick(lake.lake(), cursor):
+    for machine, digest in _machines_of_this_tick(lake.lake(), cursor, limits.bundles):
         looked_at += 1
         if digest != cursor.digests.get(machine) and machine not in to_begin:
             if pending(lake.lake(), machine).new_count:
-                if len(requests) >= _RUNS_PER_TICK:
+                if len(requests) >= limits.runs:
                     break
                 requests[machine] = _run_key(lake.lake(), machine, digest)
                 cursor.asked[machine] = 0
@@ -103,7 +115,7 @@ def not_begun(instance: dg.DagsterInstance, job_name: str) -> set[str]:
     return {run.tags.get(PARTITION_NAME_TAG, "") for run in instance.get_runs(filters)}
 
 
-def _machines_of_this_tick(lake: Lake, cursor: _LandingCursor) -> Iterator[tuple[str, str]]:
+def _machines_of_this_tick(lake: Lake, cursor: _LandingCursor, most_bundles: int) -> Iterator[tuple[str, str]]:
     """Machines with the digest of their landing zone, from where the last tick ended, as many as fit into one."""
     every = lake.machines()
     cursor.digests = {machine: digest for machine, digest in cursor.digests.items() if machine in every}
@@ -111,7 +123,7 @@ def _machines_of_this_tick(lake: Lake, cursor: _LandingCursor) -> Iterator[tuple
     ordered += [machine for machine in every if machine <= cursor.after]
     bundles = 0
     for machine in ordered:
-        if bundles >= _BUNDLES_PER_TICK:
+        if bundles >= most_bundles:
             return
         landed = list(landed_digests(lake, machine))
         bundles += len(landed)

@@ -83,7 +83,7 @@ def alert_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
 
 
 def _ended_since(instance: dg.DagsterInstance, memory: _Memory) -> Iterator[dg.RunRecord]:
-    """Runs that ended since the last tick, oldest first; the memory follows."""
+    """Runs that ended since the last tick, oldest first; the memory is brought up to them."""
     since = datetime.fromtimestamp(max(memory.begun, memory.until - _OVERLAP_SECONDS), UTC)
     begun, seen = time.time(), []
     records = instance.get_run_records(

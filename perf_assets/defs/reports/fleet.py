@@ -11,7 +11,7 @@ from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import in_markdown
-from perf_assets.defs.conditions import FOLLOWS_ALL
+from perf_assets.defs.conditions import AFTER_ALL_ELSE
 from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata
 from perf_assets.defs.resources import LakeResource
@@ -42,7 +42,7 @@ FLEET_PAGE = "out_report__fleet"
                 VECTOR_VERDICTS.name,
             ],
         ).replace_attributes(
-            automation_condition=FOLLOWS_ALL, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
+            automation_condition=AFTER_ALL_ELSE, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
         )
     ],
     name=FLEET_PAGE,

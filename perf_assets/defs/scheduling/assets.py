@@ -10,7 +10,7 @@ from perf_assets.core.tables.runs import FEATURES
 from perf_assets.core.tables.schedule import SCALING, TURNAROUND
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.conditions import FOLLOWS_ONCE_MADE
+from perf_assets.defs.conditions import WHEN_CHAMPION_CHANGES
 from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
@@ -64,7 +64,7 @@ class ScheduleConfig(dg.Config):
 @dg.multi_asset(
     specs=[
         asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, ADAPTED, VERDICTS.name]).replace_attributes(
-            skippable=True, automation_condition=FOLLOWS_ONCE_MADE
+            skippable=True, automation_condition=WHEN_CHAMPION_CHANGES
         )
     ],
     name=TURNAROUND.name,

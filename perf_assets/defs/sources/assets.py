@@ -13,7 +13,7 @@ from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS
 from perf_assets.core.tables.runs import ENVIRONMENTS, FEATURES
 from perf_assets.core.tables.schema import Table
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_LANDING
+from perf_assets.defs.conditions import WHEN_DATA_LANDS, WHEN_INPUT_CHANGES
 from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
 from perf_assets.defs.links import (
@@ -101,7 +101,7 @@ class SourceConfig(TrainingConfig):
 def model_amm__encoder(
     context: dg.AssetExecutionContext, config: EncoderConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
-    """Choose the options, train, register; then describe every machine, so that what follows finds them described."""
+    """Choose the options, train, register; then describe every machine, so that later steps find them described."""
     from perf_assets.workflows.machines.describe import train_and_register_encoder
 
     fleet = lake.fleet()
@@ -127,7 +127,7 @@ def model_amm__encoder(
     specs=[
         asset_spec(
             AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENVIRONMENTS.name, SPECS.name, ENCODER]
-        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_LANDING)
+        ).replace_attributes(skippable=True, automation_condition=WHEN_DATA_LANDS)
     ],
     check_specs=[
         partitioned_spec(
@@ -147,7 +147,7 @@ def model_amm__machines(
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Say what a machine is like, by the frozen encoders in use, whether or not they were trained on it.
 
-    One that cannot be described has no rows, and its check says why; what follows may do without.
+    One that cannot be described has no rows, and its check says why; later steps may do without.
     """
     from perf_assets.registry.amm import encoders_in_use
     from perf_assets.workflows.machines.readiness import Readiness
@@ -199,7 +199,7 @@ def _described(
             "AMMs of all machines in one file (Parquet and JSON), and on a page: a heat map, a map of machines.",
             {"parquet", "matplotlib"},
             [AMMS.name],
-        ).replace_attributes(automation_condition=FOLLOWS)
+        ).replace_attributes(automation_condition=WHEN_INPUT_CHANGES)
     ],
     name=MAP,
 )

@@ -13,7 +13,7 @@ from perf_assets.core.tables.runs import COUNTERS_WIDE, FEATURES
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.code_versions import code_version
-from perf_assets.defs.conditions import FOLLOWS_CHECKED, FOLLOWS_MODEL
+from perf_assets.defs.conditions import WHEN_CHECKED_INPUT_CHANGES, WHEN_MACHINE_HAS_MODEL
 from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
 from perf_assets.defs.links import (
@@ -82,7 +82,7 @@ class SeedsConfig(dg.Config):
             "registered in MLflow as perf-target-MACHINE, first as @challenger.",
             {"mlflow", "python"},
             [FEATURES.name, COUNTERS_WIDE, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
-        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
+        ).replace_attributes(skippable=True, automation_condition=WHEN_CHECKED_INPUT_CHANGES)
     ],
     check_specs=[
         partitioned_spec(
@@ -117,7 +117,7 @@ def model_target__adapted(
 @dg.multi_asset(
     specs=[
         asset_spec(VERDICTS, {"mlflow", "parquet"}, [ADAPTED, COUNTERS_WIDE]).replace_attributes(
-            automation_condition=FOLLOWS_MODEL
+            automation_condition=WHEN_MACHINE_HAS_MODEL
         )
     ],
     partitions_def=machines,
@@ -139,7 +139,7 @@ def eval_target__verdicts(context: dg.AssetExecutionContext, lake: LakeResource)
     specs=[
         asset_spec(
             TRANSFER_SCORES, {"parquet"}, [FEATURES.name, COUNTERS_WIDE, AMMS.name, WITH_AMM]
-        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
+        ).replace_attributes(skippable=True, automation_condition=WHEN_CHECKED_INPUT_CHANGES)
     ],
     check_specs=[
         partitioned_spec(
@@ -177,7 +177,7 @@ def eval_transfer__scores(
             "alignment of counters, next runs, model history.",
             {"html"},
             [ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, FEATURES.name, COUNTERS_WIDE, SPECS.name],
-        ).replace_attributes(automation_condition=FOLLOWS_CHECKED)
+        ).replace_attributes(automation_condition=WHEN_CHECKED_INPUT_CHANGES)
     ],
     partitions_def=machines,
     name=PAGE,

@@ -9,7 +9,7 @@ from perf_assets.core.errors import BadInputError, BusyError, RegistryError, Unr
 from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, MODELX_TABLE
 from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.conditions import FOLLOWS_DATASETS
+from perf_assets.defs.conditions import WHEN_DATASET_HAS_MODEL
 from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.links import measured_metadata, page_metadata, registered_metadata, run_tags
@@ -135,7 +135,7 @@ def model_transfer__adapted(
 @dg.multi_asset(
     specs=[
         asset_spec(DATASET_VERDICTS, {"mlflow", "parquet"}, [ADAPTED, ROWS]).replace_attributes(
-            automation_condition=FOLLOWS_DATASETS
+            automation_condition=WHEN_DATASET_HAS_MODEL
         )
     ],
     partitions_def=datasets,

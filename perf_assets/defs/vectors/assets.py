@@ -11,7 +11,7 @@ from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
-from perf_assets.defs.conditions import FOLLOWS, FOLLOWS_CHECKED
+from perf_assets.defs.conditions import WHEN_CHECKED_INPUT_CHANGES, WHEN_INPUT_CHANGES
 from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata, version_metadata
 from perf_assets.defs.resources import LakeResource
@@ -86,7 +86,7 @@ class VectorScoresConfig(BlendConfig):
             "@challenger.",
             {"mlflow", "pytorch", "xgboost"},
             _INPUTS,
-        ).replace_attributes(skippable=True, automation_condition=FOLLOWS_CHECKED)
+        ).replace_attributes(skippable=True, automation_condition=WHEN_CHECKED_INPUT_CHANGES)
     ],
     name=VECTOR,
 )
@@ -103,7 +103,9 @@ def model_vector__relative(
 
 @dg.multi_asset(
     specs=[
-        asset_spec(VECTOR_VERDICTS, {"mlflow", "parquet"}, [VECTOR]).replace_attributes(automation_condition=FOLLOWS)
+        asset_spec(VECTOR_VERDICTS, {"mlflow", "parquet"}, [VECTOR]).replace_attributes(
+            automation_condition=WHEN_INPUT_CHANGES
+        )
     ],
     name=VECTOR_VERDICTS.name,
     pool=POOL,

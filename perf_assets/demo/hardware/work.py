@@ -1,4 +1,4 @@
-"""What a piece of work does, and what follows from it at any memory hierarchy.
+"""What a piece of work does, and what it costs at any memory hierarchy.
 
 Work is described by its loops: operations, and streams of memory accesses with their reuse distances. The model of
 processors (`processor.py`) and of devices (`device.py`) turn it into seconds. The constants of all three hold for all

@@ -43,7 +43,7 @@ def derivations(
     counters: Sequence[str],
     microarchitecture: str | None,
 ) -> list[Derivation]:
-    """What follows for a machine that has these counters, in the order in which it is to be made.
+    """Tables derived for a machine that has these counters, in the order in which it is to be made.
 
     `named` are default environments by machine.
     """

@@ -110,7 +110,7 @@ def whole(name: str) -> int:
 
 
 def check(given: argparse.Namespace) -> None:
-    """Refuse what cannot be measured, and complete what follows from the rest."""
+    """Refuse what cannot be measured, and complete what the rest implies."""
     given.command = given.command[1:] if given.command[:1] == ["--"] else given.command
     try:
         given.launcher = shlex.split(given.launcher)

@@ -24,7 +24,7 @@ from perf_assets.registry.versions import (
 Model = TypeVar("Model")
 
 
-class Comparison(Protocol):
+class JudgedModel(Protocol):
     """A new model beside the champion; its numbers are named after columns of the table of verdicts."""
 
     @property
@@ -43,7 +43,7 @@ class Contest(Generic[Model]):
     name: str
     load: Callable[[Path], Model]
     """Reads a fitted model from its folder."""
-    compare: Callable[[Model, Model | None], Comparison]
+    compare: Callable[[Model, Model | None], JudgedModel]
     """Decides whether a new model replaces the champion."""
     facts: Callable[[Model], Mapping[str, object]]
     """Columns of a verdict that say what a model was fitted to."""

@@ -43,7 +43,7 @@ class Asked(BaseModel):
     def after(
         cls, before: "pd.DataFrame | None", given: Mapping[str, object], default_machine: Callable[[], str]
     ) -> "Asked":
-        """What is given; the rest as in the stored result, so that it follows its champion, or the defaults.
+        """What is given; the rest as in the stored result, so that it goes with its champion, or the defaults.
 
         Another trace has other nodes: those of the stored result go with its own trace only.
         """

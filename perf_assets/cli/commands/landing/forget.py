@@ -17,7 +17,7 @@ def command(machine: str, why: str, as_json: bool) -> None:
 
     What landed and its record are moved to the lake's folder 'withdrawn', with a note of who and why.
     """
-    from perf_assets.cli.support.following import remove_machine, say_of_sources
+    from perf_assets.cli.support.taking_back import remove_machine, say_of_sources
     from perf_assets.workflows.landing.taking_back import forget
 
     check_machine(machine)

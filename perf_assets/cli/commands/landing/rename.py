@@ -18,7 +18,7 @@ def command(machine: str, name: str, why: str, as_json: bool) -> None:
 
     Bundles land again under the new name, are ingested, and the old name is forgotten; a model is made anew.
     """
-    from perf_assets.cli.support.following import adapt_again, has_model, read_again, remove_machine, say_of_sources
+    from perf_assets.cli.support.taking_back import adapt_again, has_model, read_again, remove_machine, say_of_sources
     from perf_assets.workflows.landing.taking_back import forget, rename
 
     for one in (machine, name):

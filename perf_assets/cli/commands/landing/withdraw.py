@@ -18,7 +18,7 @@ def command(bundle: str, why: str, machine: str | None, as_json: bool) -> None:
     Its files stay in the landing zone, and the record says who withdrew it and why. A corrected bundle of the same name
     lands as usual.
     """
-    from perf_assets.cli.support.following import adapt_again, has_model, read_again, say_of_sources
+    from perf_assets.cli.support.taking_back import adapt_again, has_model, read_again, say_of_sources
     from perf_assets.workflows.landing.taking_back import bundle_machine, withdraw
 
     lake = Lake.default()

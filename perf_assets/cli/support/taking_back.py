@@ -1,4 +1,4 @@
-"""What follows when something is taken back: warehouse, partitions, models and pages."""
+"""What is done where something is taken back: warehouse, partitions, models and pages."""
 
 from perf_assets.cli.support.output import say, say_stage
 from perf_assets.core.errors import BadInputError
