@@ -8,11 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import parse_yaml, validated
 
 _EVENT_TABLE = re.compile(r"^([a-z0-9_]+):::?(?=[^:])")
 _PRIVILEGE = re.compile(r":[ukhgp]{1,4}$")
@@ -155,7 +154,5 @@ def load_catalogue(site_files: Sequence[Path] = ()) -> Catalogue:
 
 @lru_cache(maxsize=16)
 def _parse(name: str, text: str) -> _CatalogueFile:
-    try:
-        return _CatalogueFile.model_validate(parse_yaml(f"counter catalogue {name}", text))
-    except ValidationError as error:
-        raise BadInputError(f"counter catalogue {name}: {first_problem(error)}") from None
+    name = f"counter catalogue {name}"
+    return validated(_CatalogueFile, name, parse_yaml(name, text))

@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import read_settings
 
 FILE_NAME = "datasets.yaml"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -56,10 +54,4 @@ class _DatasetFile(BaseModel):
 
 def load_dataset_settings(lake: Path) -> Mapping[str, DatasetSettings]:
     """Settings by dataset, from a lake's root folder; those that are not in the file have the defaults."""
-    path = lake / FILE_NAME
-    if not path.is_file():
-        return {}
-    try:
-        return _DatasetFile.model_validate(parse_yaml(str(path), path.read_text()) or {}).datasets
-    except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error)}") from None
+    return read_settings(_DatasetFile, lake / FILE_NAME).datasets

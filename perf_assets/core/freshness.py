@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import read_settings
 
 FILE_NAME = "freshness.yaml"
 
@@ -29,10 +27,4 @@ class Freshness(BaseModel):
 
 def load_freshness(lake: Path) -> Freshness:
     """Read the freshness rules of a lake's root folder."""
-    path = lake / FILE_NAME
-    if not path.is_file():
-        return Freshness()
-    try:
-        return Freshness.model_validate(parse_yaml(str(path), path.read_text()) or {})
-    except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error)}") from None
+    return read_settings(Freshness, lake / FILE_NAME)

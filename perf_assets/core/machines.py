@@ -4,11 +4,9 @@ import re
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import parse_yaml, validated
 
 _MACHINE_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -123,7 +121,4 @@ class MachineSpec(_Part):
 @lru_cache(maxsize=8)
 def parse_machine_spec(text: str, name: str = "machine.yaml") -> MachineSpec:
     """Read the text of a data sheet, from a file of this name; raise `BadInputError` with what is wrong first."""
-    try:
-        return MachineSpec.model_validate(parse_yaml(name, text))
-    except ValidationError as error:
-        raise BadInputError(f"{name}: {first_problem(error)}") from None
+    return validated(MachineSpec, name, parse_yaml(name, text))

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import read_settings
 
 FILE_NAME = "site.yaml"
 EXAMPLE = """\
@@ -138,12 +136,4 @@ class Site(_Section):
 
 def load_site(lake: Path) -> Site:
     """Read the site file of a lake's root folder; the defaults where there is none."""
-    path = lake / FILE_NAME
-    if not path.is_file():
-        return Site()
-    try:
-        return Site.model_validate(parse_yaml(str(path), path.read_text()) or {})
-    except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error)}") from None
-    except UnicodeDecodeError:
-        raise BadInputError(f"{path}: is no text") from None
+    return read_settings(Site, lake / FILE_NAME)

@@ -16,6 +16,11 @@ def first_problem(error: "ValidationError") -> str:
     return f"{place}: {message}" if place else message
 
 
+def as_word(value: float) -> str:
+    """A number as tables of words hold it: whole ones without a point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
 def check_text(text: str) -> str:
     """Return `text` if it can be printed on one line; raise otherwise."""
     if not text.isprintable():

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import parse_yaml, validated
 
 Function = Literal["amm", "train", "test"]
 AUTO = "auto"
@@ -110,10 +109,7 @@ def _read_fields(path: Path) -> _Fields:
     unknown = [str(name) for name in document if name not in known]
     if unknown:
         raise BadInputError(f"{path.name}: field {unknown[0]!r} is not known: use {', '.join(known)}")
-    try:
-        fields = _Fields.model_validate(document)
-    except ValidationError as error:
-        raise BadInputError(f"{path.name}: {first_problem(error)}") from None
+    fields = validated(_Fields, path.name, document)
     needed = _NEEDS[fields.func]
     if getattr(fields, needed) is None:
         raise BadInputError(f"{path.name}: func {fields.func} needs {needed}")

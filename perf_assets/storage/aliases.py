@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
 from perf_assets.core.manifest import check_application
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import read_settings
 from perf_assets.infra.files import write_bytes
 from perf_assets.infra.locks import exclusive
 from perf_assets.storage.lake import Lake
@@ -127,14 +125,7 @@ def same_name(name: str) -> str:
 def load_aliases(lake: Lake, known_applications: Iterable[str] = ()) -> Aliases:
     """Names of a lake; none where it has no file of them."""
     path = lake.root / ALIASES_NAME
-    document: Mapping[str, object] = {}
-    if path.is_file():
-        document = parse_yaml(str(path), path.read_text(errors="replace")) or {}
-    try:
-        file = AliasFile.model_validate(document)
-    except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error)}") from None
-    return Aliases(path, file, frozenset(known_applications), frozenset(lake.machines()))
+    return Aliases(path, read_settings(AliasFile, path), frozenset(known_applications), frozenset(lake.machines()))
 
 
 def known_applications(lake: Lake) -> set[str]:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from perf_assets.core.errors import BadInputError, UnknownError, listed
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS
+from perf_assets.core.text import as_word
 from perf_assets.infra.files import replacing
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
@@ -182,12 +183,6 @@ def _joined(identity: "pd.DataFrame", words: "pd.DataFrame", measured: "pd.DataF
     """One table; a column that holds numbers in one bundle and words in another holds words."""
     both = [str(column) for column in words if column in measured]
     for column in both:
-        words[column] = words[column].where(words[column].notna(), measured[column].map(_as_word))
+        words[column] = words[column].where(words[column].notna(), measured[column].map(as_word, na_action="ignore"))
     own = [column for column in identity if column not in words and column not in measured]
     return identity[own].join(words).join(measured.drop(columns=both))
-
-
-def _as_word(value: float) -> str | None:
-    if value != value:
-        return None
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, RootModel
 
 from perf_assets.core.environment import check_environment
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.machines import check_machine_id
-from perf_assets.core.text import first_problem
-from perf_assets.core.yaml_text import parse_yaml
+from perf_assets.core.yaml_text import read_settings
 from perf_assets.infra.files import write_bytes
 from perf_assets.infra.locks import exclusive
 from perf_assets.storage.lake import Lake
@@ -18,23 +17,24 @@ from perf_assets.storage.lake import Lake
 ENVIRONMENTS_NAME = "environments.yaml"
 _LOCK_SECONDS = 60.0
 _HEAD = "# Software that counts on each machine: parts of its line, or its digest. See 'perf-assets environments'.\n"
-_NAMES = TypeAdapter(
-    dict[Annotated[str, AfterValidator(check_machine_id)], Annotated[str, AfterValidator(check_environment)]]
-)
+
+
+def _checked(environment: str) -> str:
+    try:
+        return check_environment(environment)
+    except BadInputError as error:
+        raise ValueError(str(error)) from None
+
+
+class _NamedEnvironments(RootModel[dict[str, str]]):
+    """Content of `environments.yaml`."""
+
+    root: dict[Annotated[str, AfterValidator(check_machine_id)], Annotated[str, AfterValidator(_checked)]] = {}
 
 
 def named_environments(lake: Lake) -> dict[str, str]:
     """Named defaults by machine; none where the lake has no file of them."""
-    path = lake.root / ENVIRONMENTS_NAME
-    document: object = {}
-    if path.is_file():
-        document = parse_yaml(str(path), path.read_text(errors="replace")) or {}
-    try:
-        return _NAMES.validate_python(document)
-    except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error)}") from None
-    except BadInputError as error:
-        raise BadInputError(f"{path}: {error}") from None
+    return read_settings(_NamedEnvironments, lake.root / ENVIRONMENTS_NAME).root
 
 
 def name_environment(lake: Lake, machine: str, environment: str | None) -> None:

@@ -33,10 +33,14 @@ _ARROW_TYPES = {
     Type.BOOLEAN: pa.bool_(),
     Type.TIMESTAMP: pa.timestamp("us"),
 }
-_SCHEMAS = {
-    table.name: pa.schema([(column.name, _ARROW_TYPES[column.type]) for column in table.columns])
-    for table in (BUNDLES, *RECORD_TABLES)
-}
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Columns of a table as Parquet files hold them."""
+    return pa.schema([(column.name, _ARROW_TYPES[column.type]) for column in table.columns])
+
+
+_SCHEMAS = {table.name: arrow_schema(table) for table in (BUNDLES, *RECORD_TABLES)}
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.tables.schema import Table, Type
+from perf_assets.core.tables.schema import Table
 from perf_assets.infra.files import replacing
 from perf_assets.infra.leases import leased
 from perf_assets.storage.lake import Lake
+from perf_assets.storage.record import arrow_schema
 from perf_assets.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
 
 _FILE = "rows.parquet"
 _WAIT_SECONDS = 60.0
-_ARROW = {
-    Type.TEXT: pa.string(),
-    Type.INTEGER: pa.int64(),
-    Type.REAL: pa.float64(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.TIMESTAMP: pa.timestamp("us"),
-}
 
 
 def stored_at(lake: Lake, table: Table, of: str | None = None) -> Path:
@@ -42,8 +36,7 @@ def store(lake: Lake, warehouse: Warehouse, table: Table, rows: "pd.DataFrame", 
 def store_part(lake: Lake, table: Table, rows: "pd.DataFrame", part: str) -> Path:
     """Replace one part of a table in the record; `Warehouse.load_results` then loads all parts."""
     path = lake.record / table.name / part / _FILE
-    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
-    columns = pa.Table.from_pandas(rows[table.column_names()], schema, preserve_index=False)
+    columns = pa.Table.from_pandas(rows[table.column_names()], arrow_schema(table), preserve_index=False)
     lock = lake.locks / f"{table.name}.lock"
     with leased(lock, f"the table {table.name}", _WAIT_SECONDS) as lease, replacing(path) as temporary:
         pq.write_table(columns, temporary, compression="zstd")
@@ -78,8 +71,7 @@ def stored_or_empty(lake: Lake, table: Table) -> "pd.DataFrame":
     """All rows of a table; an empty frame where nothing is stored yet."""
     if has_rows(lake, table):
         return stored(lake, table, "")
-    schema = pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
-    rows: pd.DataFrame = schema.empty_table().to_pandas()
+    rows: pd.DataFrame = arrow_schema(table).empty_table().to_pandas()
     return rows
 
 

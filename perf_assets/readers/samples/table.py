@@ -9,6 +9,7 @@ from itertools import chain
 from typing import overload
 
 from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.core.text import as_word
 from perf_assets.readers.files import SourceFile, unreadable
 from perf_assets.readers.metric_names import NO_UNIT, FreeNames, unit_in
 
@@ -101,7 +102,7 @@ class SampleTable(Sequence[Profile]):
                 metrics[name] = MetricTotal(value, value, value, value, unit)
         labels = {name: text for name, cells in self._texts.items() if (text := cells[row]) is not None}
         identity = {name: cells[row] for name, cells in self._identity.items() if cells[row] == cells[row]}
-        labels |= {name: _as_text(value) for name, value in identity.items()}
+        labels |= {name: as_word(value) for name, value in identity.items()}
         return Profile(
             run=f"{self._name}#{row}",
             ranks=int(identity.get("ranks", 1)),
@@ -149,10 +150,6 @@ def texts_of(profiles: Sequence[Profile], name: str) -> set[str]:
     if isinstance(profiles, SampleTables):
         return profiles.texts(name)
     return {profile.labels[name] for profile in profiles if name in profile.labels}
-
-
-def _as_text(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
 def _check(source: SourceFile, columns: Columns) -> None:
