@@ -43,13 +43,7 @@ def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
         args, ranks, threads = configuration_of(run["configuration"], run["app"])
         plans.append(
             PlannedRun(
-                seen_as=run["seen_as"],
-                rank=run["rank"],
-                configuration=run["configuration"],
-                app=run["app"],
-                error_before_ratio=run["error_before_ratio"],
-                error_after_ratio=run["error_after_ratio"],
-                node_hours=_or_none(run["node_hours"]),
+                **run | {"node_hours": None if math.isnan(run["node_hours"]) else run["node_hours"]},
                 args=args,
                 ranks=ranks,
                 threads=threads,
@@ -57,10 +51,6 @@ def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
             )
         )
     return plans
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 _VARIABLE = "elapsed_seconds"

@@ -74,9 +74,10 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
-def say(message: str) -> None:
+def say(*messages: str) -> None:
     """Tell a person what is going on, on stderr."""
-    click.echo("\n".join(map(printable, without_passwords(message).split("\n"))), err=True)
+    for message in messages:
+        click.echo("\n".join(map(printable, without_passwords(message).split("\n"))), err=True)
 
 
 def say_stage(title: str) -> None:

@@ -1,6 +1,7 @@
 """How commands read plain tables and what is said about their columns."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +32,13 @@ def read_table(path: Path) -> "pd.DataFrame":
     return frame
 
 
-def check_pattern(pattern: str) -> None:
+def check_patterns(drop: Sequence[str]) -> None:
     """Refuse what is not a regular expression."""
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise BadInputError(f"--drop {pattern!r} is no regular expression: {error}") from None
+    for pattern in drop:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise BadInputError(f"--drop {pattern!r} is no regular expression: {error}") from None
 
 
 def split_names(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Adaptation: a registered source model is the prior of a machine's target model, and the machine's runs correct it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -113,11 +113,9 @@ def adaptation_inputs(
     )
 
 
-@contextmanager
-def adapting(lake: Lake, machine: str) -> Iterator[None]:
+def adapting(lake: Lake, machine: str) -> AbstractContextManager[object]:
     """Alone among all processes that make or judge models of a machine."""
-    with leased(lake.locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS):
-        yield
+    return leased(lake.locks / f"adapt-{machine}.lock", f"adaptation of {machine}", _LOCK_WAIT_SECONDS)
 
 
 def target_tags(inputs: AdaptationInputs, own: dict[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The life of the model of relative-performance vectors: trained, joined by machines, judged, scored, grown old."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,11 +60,9 @@ class Made:
     """Machines that joined, or whose head was made of more runs."""
 
 
-@contextmanager
-def alone(lake: Lake) -> Iterator[None]:
+def alone(lake: Lake) -> AbstractContextManager[object]:
     """Alone among all processes that make or judge vector models."""
-    with leased(lake.locks / "vectors.lock", "the vector model", _LOCK_WAIT_SECONDS):
-        yield
+    return leased(lake.locks / "vectors.lock", "the vector model", _LOCK_WAIT_SECONDS)
 
 
 @dataclass(frozen=True)

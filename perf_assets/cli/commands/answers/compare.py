@@ -182,8 +182,7 @@ def _print(compared: "Compared") -> None:
     )
     for finding in comparison.findings():
         click.echo(finding)
-    for note in comparison.notes:
-        say(note)
+    say(*comparison.notes)
     for one in compared:
         for warning in one.warnings:
             say(f"warning: {one.machine}: {warning}")

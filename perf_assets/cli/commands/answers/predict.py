@@ -115,8 +115,7 @@ def _answers(
     else:
         runs = lake.runs(source, **chosen, uses_gpus=uses_gpus)
     answers = lake.predict(runs, to=target, with_measured=with_measured, may_leave_out=True)
-    for note in answers.notes:
-        say(note)
+    say(*answers.notes)
     return answers
 
 

@@ -79,8 +79,7 @@ def command(
     if name is not None and len(planned) > 1:
         raise BadInputError(f"--name is for one bundle, and these are {len(planned)}: leave it out, or land one by one")
     writing = [_writing(bundle, spec) for bundle in planned]
-    for warning in dict.fromkeys(warning for bundle in planned for warning in bundle.warnings):
-        say(warning)
+    say(*dict.fromkeys(warning for bundle in planned for warning in bundle.warnings))
     if is_dry:
         _show_plan(planned, as_json=as_json)
         return

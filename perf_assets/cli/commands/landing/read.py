@@ -1,5 +1,6 @@
 """`perf-assets read`."""
 
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import click
 from perf_assets.cli.support.options import json_option, kind_option
 from perf_assets.cli.support.output import print_json, print_table, say
 from perf_assets.core.errors import BadInputError
-from perf_assets.core.measurements import KernelTiming, MetricTotal, Profile, Reading
+from perf_assets.core.measurements import KernelTiming, Profile, Reading
 from perf_assets.core.text import printable
 
 
@@ -22,50 +23,22 @@ def to_json(reading: Reading) -> dict[str, Any]:
 
 
 def _timing(timing: KernelTiming) -> dict[str, Any]:
-    return {
-        "run": printable(timing.run),
-        "kernel": timing.kernel,
-        "variant": timing.variant,
-        "tuning": timing.tuning,
-        "problem_size": timing.problem_size,
-        "reps": timing.reps,
-        "ranks": timing.ranks,
-        "threads": timing.threads,
-        "seconds_per_rep": timing.seconds_per_rep,
-        "seconds_per_rep_min": timing.seconds_per_rep_min,
-        "seconds_per_rep_max": timing.seconds_per_rep_max,
-        "bytes_per_rep": timing.bytes_per_rep,
-        "flops_per_rep": timing.flops_per_rep,
-        "valid": timing.is_valid,
-        "invalid_reason": timing.invalid_reason,
-        "counters": timing.counters,
-    }
+    facts = asdict(timing)
+    facts |= {"run": printable(timing.run), "valid": facts.pop("is_valid")}
+    del facts["environment"]
+    return facts
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
+    names = ("ranks", "threads_per_rank", "hosts", "wall_seconds", "labels")
     return {
         "run": printable(profile.run),
-        "ranks": profile.ranks,
-        "threads_per_rank": profile.threads_per_rank,
-        "hosts": profile.hosts,
-        "wall_seconds": profile.wall_seconds,
-        "labels": profile.labels,
-        "metrics": {name: _metric(total) for name, total in profile.metrics.items()},
+        **{name: getattr(profile, name) for name in names},
+        "metrics": {name: asdict(total) for name, total in profile.metrics.items()},
         "regions": [
-            {"path": list(region.path), "is_communication": region.is_communication, **_metric(region.time)}
+            {"path": list(region.path), "is_communication": region.is_communication, **asdict(region.time)}
             for region in profile.regions
         ],
-    }
-
-
-def _metric(total: MetricTotal) -> dict[str, Any]:
-    return {
-        "sum": total.sum,
-        "mean_over_ranks": total.mean_over_ranks,
-        "min": total.min,
-        "max": total.max,
-        "unit": total.unit,
-        "running_ratio": total.running_ratio,
     }
 
 
@@ -88,8 +61,7 @@ def command(path: Path, kind: str | None, as_json: bool) -> None:
     if not path.exists():
         raise BadInputError(f"{path} does not exist")
     reading = read(path, kind)
-    for warning in without_threads(path, reading, None):
-        say(warning)
+    say(*without_threads(path, reading, None))
     if as_json:
         print_json(to_json(reading))
     elif reading.timings:

@@ -8,7 +8,7 @@ import click
 from perf_assets.cli.support.groups import CommandGroup
 from perf_assets.cli.support.options import json_option, reference_option
 from perf_assets.cli.support.output import check_folder, print_json, print_table, say, say_stage
-from perf_assets.cli.support.tables import check_pattern, read_machine_tables, read_table, split_names
+from perf_assets.cli.support.tables import check_patterns, read_machine_tables, read_table, split_names
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
 from perf_assets.core.tables.models import TRANSFER_MATRIX
@@ -113,8 +113,7 @@ def relative(
     not allow (no machine of two can be left out) is said to be impossible before the work, and the rest is done.
     """
     wanted = _listed(protocols, "--protocol", tuple(_PROTOCOLS))
-    for pattern in drop:
-        check_pattern(pattern)
+    check_patterns(drop)
     frames = read_machine_tables(tables)
 
     from perf_assets.features.tables.paired import Roles, pair_tables, with_specification
@@ -124,8 +123,7 @@ def relative(
     if spec is not None:
         table = read_table(spec)
         samples = with_specification(samples, table, _machine_column(table, spec, samples.machines))
-    for note in samples.notes:
-        say(note)
+    say(*samples.notes)
 
     from perf_assets.models.common.regressors import DOWNSTREAM
     from perf_assets.models.source.evaluation import evaluate_relative
@@ -209,8 +207,7 @@ def vector(
     Every FILE is one machine's samples. Rows are paired on the key; each row is a sample, its target the vector of the
     times of its configuration on all machines.
     """
-    for pattern in drop:
-        check_pattern(pattern)
+    check_patterns(drop)
     frames = read_machine_tables(tables)
 
     from perf_assets.features.tables.paired import Roles
@@ -218,8 +215,7 @@ def vector(
 
     check_reference(reference, tuple(frames))
     samples = vector_table(frames, Roles(tuple(split_names(key)), app_column, time_column, (), drop))
-    for note in samples.paired.notes:
-        say(note)
+    say(*samples.paired.notes)
 
     from perf_assets.core.vector_settings import VectorSettings
     from perf_assets.models.vectors.evaluation import BEST, evaluate_vectors, majority_order
@@ -308,8 +304,7 @@ def modelx(
     A row says how hard the transfer is, the errors of the product, of three usual uses of a source, of the best model
     without sources and of a supervised model on 100 times the shots. Errors are mean squared errors of the logarithm.
     """
-    for pattern in drop:
-        check_pattern(pattern)
+    check_patterns(drop)
     wanted = [Shots.parse(text) for text in split_names(shots)]
     if out is not None:
         if out.suffix != _PAGE:

@@ -113,8 +113,7 @@ def _test(config: "XammConfig", out: Path | None, as_json: bool) -> None:
     from perf_assets.workflows.exports.xamm_file import WITH_AMM, Files, answer
 
     answered = answer(config, Files(read_table, read_benchmarks), out, say)
-    for note in answered.notes:
-        say(note)
+    say(*answered.notes)
     if answered.written is not None:
         say(f"written: {answered.written}")
     rows, with_amm = len(answered.predictions), int(answered.predictions[WITH_AMM].sum())

@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table, say
-from perf_assets.cli.support.tables import check_pattern, read_table
+from perf_assets.cli.support.tables import check_patterns, read_table
 from perf_assets.core.errors import BadInputError
 
 
@@ -33,8 +33,7 @@ def command(
     shuffled labels (ceiling). Without shared features, directions in which features move along the target, and the
     distributions of the target, are compared instead (`measure`).
     """
-    for pattern in drop:
-        check_pattern(pattern)
+    check_patterns(drop)
 
     import numpy as np
 
@@ -48,8 +47,7 @@ def command(
     )
     ours = transfer_table(target.stem, read_table(target), target_column, drop=drop, is_log=log_target)
     notes = [*theirs.notes, *ours.notes, *kind_notes(theirs, ours)]
-    for note in notes:
-        say(note)
+    say(*notes)
     hard = transfer_severity(TransferTask.of([theirs], ours, load_catalogue()), np.arange(len(ours)))
     if hard is None:
         raise BadInputError("severity needs at least 4 rows of the target and twice that of the source")

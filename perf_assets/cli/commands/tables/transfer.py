@@ -7,7 +7,7 @@ import click
 
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, print_table, say
-from perf_assets.cli.support.tables import check_pattern, read_table, split_names
+from perf_assets.cli.support.tables import check_patterns, read_table, split_names
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
 
@@ -64,8 +64,7 @@ def command(
     the prior, and rows of the benchmark applications describe the machines. With --register nothing is held out:
     'perf-assets predict --model NAME TABLE' asks the model then.
     """
-    for pattern in drop:
-        check_pattern(pattern)
+    check_patterns(drop)
     if register is not None:
         if pair_key or app_column or benchmarks or shots:
             raise BadInputError("--register fits to all rows and pairs none: leave out --shots and options of pairs")
@@ -147,8 +146,7 @@ def _unpaired(
     ]
     notes = [note for table in (*theirs, ours) for note in table.notes]
     notes += [note for table in theirs for note in kind_notes(table, ours)]
-    for note in notes:
-        say(note)
+    say(*notes)
     count = Shots.parse(shots).count(len(ours))
 
     from perf_assets.models.transfer.evaluation import evaluate_transfer
@@ -186,8 +184,7 @@ def _paired(
     from perf_assets.features.tables.paired import Roles, pair_tables
 
     samples = pair_tables(frames, Roles(tuple(split_names(key)), app_column, target_column, benchmarks, drop))
-    for note in samples.notes:
-        say(note)
+    say(*samples.notes)
 
     from perf_assets.models.transfer.paired_candidate import evaluate_paired_transfer, paired_task
 
