@@ -1,6 +1,6 @@
 """Tables of runs as registered models take them: columns, checks, and what a model needs of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from perf_assets.features.samples import HOST, Indices, Mask, PairedSamples
 from perf_assets.models.common.questions import Questions
 
 _FEW = 50
-_NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
+NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
 COLUMNS = (
     ColSpec(DataType.string, "source_machine"),
     ColSpec(DataType.string, "app"),
@@ -23,21 +23,26 @@ COLUMNS = (
     ColSpec(DataType.long, "threads"),
     ColSpec(DataType.boolean, "uses_gpus", required=False),
     ColSpec(DataType.double, "wall_seconds"),
-    *(ColSpec(DataType.double, name, required=False) for name in RUN_COLUMNS if name not in _NEEDED),
+    *(ColSpec(DataType.double, name, required=False) for name in RUN_COLUMNS if name not in NEEDED),
 )
 """Columns of a run on its source machine. `uses_gpus`: whether the program runs on GPUs where a machine has some (yes
 where not given)."""
 
 
-def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSamples) -> Questions:
-    """One question per row: the time of the run on the target."""
-    columns = _columns(table)
-    missing = [name for name in _NEEDED if name not in columns]
+def check_runs(columns: Mapping[str, Any] | pd.DataFrame) -> None:
+    """Refuse runs that lack a column that every model needs, or whose time is no time."""
+    missing = [name for name in NEEDED if name not in columns]
     if missing:
         raise BadInputError(f"the questions lack the column {missing[0]}")
     seconds = columns["wall_seconds"].astype(float)
     if not ((seconds > 0) & (seconds < np.inf)).all():
         raise BadInputError("wall_seconds must be a number above 0 in every row: it is the time on the source machine")
+
+
+def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSamples) -> Questions:
+    """One question per row: the time of the run on the target."""
+    columns = _columns(table)
+    check_runs(columns)
     apps, ranks, threads = (columns[name].tolist() for name in ("app", "ranks", "threads"))
     args = _texts(columns["args"]) if "args" in columns else [""] * len(table)
     on_gpus = _flags(columns["uses_gpus"]) if "uses_gpus" in columns else np.ones(len(table), bool)
@@ -51,7 +56,7 @@ def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSample
         apps=list(map(str, apps)),
         configurations=[configuration_name(key) for key in zip(apps, args, ranks, threads, strict=True)],
         counters=counters,
-        log_seconds=np.log(seconds),
+        log_seconds=np.log(columns["wall_seconds"].astype(float)),
     )
 
 

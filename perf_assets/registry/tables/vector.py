@@ -5,15 +5,14 @@ import pandas as pd
 from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
 
-from perf_assets.core.errors import BadInputError
 from perf_assets.features.fleet.samples import RUN_COLUMNS
 from perf_assets.features.fleet.vectors import RUN_FEATURES
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.model import Runs, VectorModel
+from perf_assets.registry.tables.questions import NEEDED, check_runs
 
-_NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
 _MEASURED = tuple(dict.fromkeys((*RUN_FEATURES, *RUN_COLUMNS)))
-_OPTIONAL = tuple(name for name in _MEASURED if name not in (*_NEEDED, "uses_gpus"))
+_OPTIONAL = tuple(name for name in _MEASURED if name not in (*NEEDED, "uses_gpus"))
 SIGNATURE = ModelSignature(
     inputs=Schema(
         [
@@ -46,11 +45,7 @@ a machine; the model's own reference where it is empty."""
 
 def answer(table: pd.DataFrame, model: VectorModel, reference: str | None = None) -> pd.DataFrame:
     """One row per run (numbered from 0) and machine, fastest first: relative time, interval, rank, what to know."""
-    missing = [name for name in _NEEDED if name not in table]
-    if missing:
-        raise BadInputError(f"the questions lack the column {missing[0]}")
-    if not ((table["wall_seconds"] > 0) & (table["wall_seconds"] < np.inf)).all():
-        raise BadInputError("wall_seconds must be a number above 0 in every row: it is the time on the source machine")
+    check_runs(table)
     on_gpus = table["uses_gpus"].fillna(True) if "uses_gpus" in table else pd.Series(True, table.index)
     on_gpus = on_gpus.astype(bool)
     complete = table.assign(uses_gpus=on_gpus.astype(float))
