@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dg.multi_asset(
     specs=[
         asset_spec(SCALING, {"python", "parquet"}, [FEATURES.name]).replace_attributes(
-            automation_condition=FOLLOWS_ONCE_MADE
+            automation_condition=WHEN_CHAMPION_CHANGES
         )
     ],
     name=SCALING.name,
