@@ -27,7 +27,7 @@ from perf_assets.scheduling.traces.trace import Trace
 STOCK, NARROWEST = "stock", "fewest nodes, no prediction"
 FIXED = 0.1
 """ModelX's tolerance, which every prediction is shown with, too."""
-TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
+TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
 _PREDICTED, _UPPER = "_predicted_seconds", "_upper_seconds"
 _NINETY_PERCENT = 1.645
 """Standard deviations of a normal distribution that 90% of its values are within."""

@@ -2,8 +2,9 @@
 
 A limit is the quantile of the predicted time that jobs exceed as often as promised. Intervals of predictions hold 90%,
 so 5% of the jobs exceed their upper end; other rates take logarithms of errors as normal. Where the very job was
-measured on a machine, its time scatters as repeated runs do there. Times on numbers of nodes that nobody ran come from
-the model of scaling of the application's runs on that machine, where they have enough widths.
+measured on a machine, its time scatters as repeated runs did there, each against those before it. Times on numbers of
+nodes that nobody ran come from the model of scaling of the application's runs on that machine, where they have enough
+widths.
 """
 
 import math
@@ -16,6 +17,7 @@ from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.asked_runs import stored_runs
+from perf_assets.serving.limits import exceeded_by, forward_errors
 from perf_assets.serving.predictor import MEASURED, Predictor, measured_there
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
@@ -206,18 +208,14 @@ def _scaled(lake: Lake, machine: str, candidates: Sequence[_Candidate], nodes: i
     ]
 
 
-def _scatter(lake: Lake, machine: str) -> float | None:
-    """Standard deviation of log times of repeated runs on a machine; None where too few were repeated."""
+def _scatter(lake: Lake, machine: str) -> list[float]:
+    """Errors of repeated runs on a machine, each predicted by those before it."""
     frame = open_warehouse(lake).frame(
-        f"SELECT sum(squares) AS squares, sum(freedom) AS freedom FROM (SELECT var_samp(ln(wall_seconds)) * "
-        f"(count(*) - 1) AS squares, count(*) - 1 AS freedom FROM {CURRENT_RUNS} WHERE machine = ? AND "
-        f"wall_seconds > 0 GROUP BY {', '.join(CONFIGURATION)} HAVING count(*) > 1)",
+        f"SELECT list(wall_seconds ORDER BY collected_at, wall_seconds) AS seconds FROM {CURRENT_RUNS} WHERE "
+        f"machine = ? AND wall_seconds > 0 GROUP BY {', '.join(CONFIGURATION)} HAVING count(*) > 1",
         [machine],
     )
-    squares, freedom = frame["squares"].iloc[0], frame["freedom"].iloc[0]
-    if freedom is None or not freedom >= _LEAST_REPEATS:
-        return None
-    return math.sqrt(float(squares) / float(freedom))
+    return forward_errors([[float(value) for value in seconds] for seconds in frame["seconds"]])
 
 
 def _advised_here(
@@ -225,7 +223,7 @@ def _advised_here(
     nodes: int | None,
     kill_rate: float,
     tolerance: float,
-    scatter: float | None,
+    scatter: Sequence[float],
 ) -> list[AdvisedJob]:
     """Ways to run on one machine, of which one has the advised width."""
     asked = [one for one in candidates if nodes is None or one.nodes == nodes] or list(candidates)
@@ -235,19 +233,20 @@ def _advised_here(
     return [_job(one, one is best, kill_rate, scatter) for one in candidates]
 
 
-def _job(candidate: _Candidate, is_best: bool, kill_rate: float, scatter: float | None) -> AdvisedJob:
+def _job(candidate: _Candidate, is_best: bool, kill_rate: float, scatter: Sequence[float]) -> AdvisedJob:
     answer, width = candidate.answer, candidate.nodes
-    quantile = NormalDist().inv_cdf(1 - kill_rate)
-    if answer.model == MEASURED:
-        deviation = scatter
-    else:
+    reach: float | None
+    if answer.model != MEASURED:
         deviation = math.log(answer.upper_seconds / answer.predicted_seconds) / _UPPER
+        reach = NormalDist().inv_cdf(1 - kill_rate) * deviation
+    else:
+        reach = exceeded_by(scatter, kill_rate) if len(scatter) >= _LEAST_REPEATS else None
     warnings = list(answer.warnings)
     limit = None
-    if deviation is None:
+    if reach is None:
         warnings.append(f"no limit: fewer than {_LEAST_REPEATS} runs were repeated on {answer.target_machine}")
     else:
-        limit = math.ceil(answer.predicted_seconds * math.exp(quantile * deviation) / _ROUND_SECONDS) * _ROUND_SECONDS
+        limit = math.ceil(answer.predicted_seconds * math.exp(reach) / _ROUND_SECONDS) * _ROUND_SECONDS
     return AdvisedJob(
         machine=answer.target_machine,
         app=answer.app,

@@ -77,8 +77,9 @@ def named_log(log: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_jobs_of_modelled_applications_may_run_on_fewer_nodes(log: Path, named_log: Path, tmp_path: Path) -> None:
-    lake = Lake.default()
+def test_jobs_of_modelled_applications_may_run_on_fewer_nodes(
+    lake: Lake, log: Path, named_log: Path, tmp_path: Path
+) -> None:
     runs = pd.DataFrame(
         {"app": "wave", "args": "--size 64", "ranks": nodes, "threads": 1, "nodes": nodes,
          "wall_seconds": 1000 * nodes**-0.2, "PAPI_TOT_INS": 1e9}
@@ -101,6 +102,9 @@ def test_jobs_of_modelled_applications_may_run_on_fewer_nodes(log: Path, named_l
     ours, plain = savings[MODELLED], savings["user statistics"]
     # On fewer nodes jobs of this application need a fraction of the node-hours.
     assert ours["saved_node_hours"]["low"] > 0
+    longer = ours["saved_wait_hours"]["mean"] - ours["saved_turnaround_hours"]["mean"]
+    assert longer > 0
+    assert plain["saved_turnaround_hours"] == pytest.approx(plain["saved_wait_hours"])
     assert ours["saved_wait_hours"]["mean"] > plain["saved_wait_hours"]["mean"]
     assert "wave: models of box know its widths" in (tmp_path / "page.html").read_text()
     for more, message in (

@@ -17,6 +17,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.serving.advice import advise
 from perf_assets.serving.asked_runs import stored_runs
 from perf_assets.serving.http.app import Limits, create_app
+from perf_assets.serving.limits import exceeded_by, forward_errors
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
@@ -127,10 +128,19 @@ def test_measured_times_have_a_limit_where_runs_were_repeated(
     for number, factor in enumerate((0.9, 1.1, 1.2)):
         repeated = rows_of(fleet, {1: 1000.0 * factor, 2: 520.0 * factor, 4: 500.0 * factor})
         land(measured, fleet.reference, repeated, tmp_path, f"again{number}.csv")
-    job = advise(predictor, APP, machines=[fleet.reference])[0]
-    deviation = pd.Series([1.0, 0.9, 1.1, 1.2]).map(math.log).std()
-    expected = job.predicted_seconds * math.exp(NormalDist().inv_cdf(0.95) * deviation)
+    job = advise(predictor, APP, machines=[fleet.reference], kill_rate=0.3)[0]
+    # Three configurations, each 1, 0.9, 1.1, 1.2 times as long: every run against the median of those before.
+    errors = forward_errors([[1.0, 0.9, 1.1, 1.2]])
+    assert errors == pytest.approx([math.log(0.9), math.log(1.1 / 0.95), math.log(1.2)])
+    expected = job.predicted_seconds * math.exp(exceeded_by(3 * errors, 0.3))
     assert job.limit_seconds == 60 * math.ceil(expected / 60)
+
+
+def test_a_share_of_errors_is_above_the_limit() -> None:
+    errors = [place / 100 for place in range(99)]
+    assert sum(error > exceeded_by(errors, 0.05) for error in errors) == 4
+    assert exceeded_by(errors, 0.001) > max(errors)
+    assert exceeded_by([-0.1, -0.2], 0.01) == 0.0
 
 
 def test_what_cannot_be_advised_is_said(fleet: Fleet, measured: Lake, predictor: Predictor, tmp_path: Path) -> None:

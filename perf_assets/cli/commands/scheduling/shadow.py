@@ -43,7 +43,7 @@ def command(
     from perf_assets.core.errors import BadInputError
     from perf_assets.infra.files import write_bytes
     from perf_assets.scheduling.traces.read import read_trace
-    from perf_assets.workflows.scheduling.shadow import machine_nodes, shadow
+    from perf_assets.workflows.scheduling.shadow import machine_nodes, shadow, shown_range
 
     trace = read_trace(log, zone)
     trace = trace.window(f"{since}..") if since is not None else trace
@@ -61,24 +61,13 @@ def command(
         say(f"left out: {count:,} {reason}")
     for note in found.notes:
         say(note)
-    heads = [
-        "scheduled",
-        "wait/job h",
-        "bounded slowdown",
-        "saved waiting h",
-        "from",
-        "to",
-        "saved node-hours",
-        "from",
-        "to",
-        "late",
-    ]
+    heads = ["scheduled", "wait/job h", "slowdown", "saved waiting h", "and running h", "saved node-hours", "late"]
     rows = [
         [
             one.plan,
             f"{one.wait_hours_per_job:.2f}",
-            one.bounded_slowdown,
-            *(round(value) for value in (*vars(one.saved_wait_hours).values(), *vars(one.saved_node_hours).values())),
+            f"{one.bounded_slowdown:.1f}",
+            *map(shown_range, (one.saved_wait_hours, one.saved_turnaround_hours, one.saved_node_hours)),
             f"{one.late_share:.1%}",
         ]
         for one in found.savings
