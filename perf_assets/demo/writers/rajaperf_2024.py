@@ -6,11 +6,13 @@ from perf_assets.demo.simulated import BenchmarkRun
 from perf_assets.demo.writers.rajaperf_checksums import checksum_report
 from perf_assets.demo.writers.rajaperf_command import command, output_directory
 from perf_assets.demo.writers.rajaperf_tables import (
-    SEPARATOR,
     Suite,
+    left,
     measured_reports,
     mpi_line,
     number_width,
+    right,
+    side_by_side,
     write_reports,
 )
 
@@ -48,12 +50,8 @@ def _kernels_table(suite: Suite) -> str:
     }
     widths = {head: number_width(head, values) for head, values in columns.items()}
     widths["Kernels/rep"] = len("Kernels/rep")
-    names = [name.ljust(suite.name_width + 1) for name in suite.kernels]
-    lines = [SEPARATOR.join(["Kernels".ljust(suite.name_width + 1), *(head.rjust(widths[head]) for head in columns)])]
-    for name, *values in zip(names, *columns.values(), strict=True):
-        cells = [str(value).rjust(width) for value, width in zip(values, widths.values(), strict=True)]
-        lines.append(SEPARATOR.join([name, *cells]))
-    return "\n".join(lines) + "\n"
+    numbers = [right(head, map(str, values), widths[head]) for head, values in columns.items()]
+    return side_by_side([left("Kernels", suite.kernels, suite.name_width + 1), *numbers])
 
 
 def _outcome(run: BenchmarkRun) -> str:

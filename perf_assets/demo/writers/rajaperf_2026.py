@@ -1,6 +1,7 @@
 """RAJAPerf's reports as its releases from v2025.12 on write them."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -8,12 +9,14 @@ from perf_assets.demo.simulated import BenchmarkRun, KernelRun
 from perf_assets.demo.writers.rajaperf_checksums import checksum_report
 from perf_assets.demo.writers.rajaperf_command import command
 from perf_assets.demo.writers.rajaperf_tables import (
-    SEPARATOR,
     Suite,
+    left,
     measured_reports,
     mpi_line,
     number_width,
     quotient,
+    right,
+    side_by_side,
     write_reports,
 )
 
@@ -71,37 +74,26 @@ def _consistency(kernel: KernelRun) -> str:
 
 
 def _details(suite: Suite) -> str:
-    name_width = suite.name_width + 1
     counts = [_counts(kernel) for kernel in suite.kernels.values()]
-    heads = list(counts[0]) if counts else []
-    widths = {head: number_width(head, [row[head] for row in counts]) for head in heads}
+    columns = {head: [row[head] for row in counts] for head in (counts[0] if counts else ())}
     consistencies = [_consistency(kernel) for kernel in suite.kernels.values()]
-    texts = {
-        "ChecksumConsistency": max(map(len, ["ChecksumConsistency", *consistencies])) + _TEXT_GAP,
-        "OperationalComplexity": len("OperationalComplexity") + _TEXT_GAP,
-        "MaxPerfectLoopDimensions": len("MaxPerfectLoopDimensions") + _NUMBER_GAP,
-        "ProblemDimensionality": len("ProblemDimensionality") + _NUMBER_GAP,
-    }
-    lines = [
-        SEPARATOR.join(
-            [
-                "Kernel".ljust(name_width),
-                *(head.rjust(widths[head]) for head in heads),
-                *(head.ljust(width) for head, width in texts.items()),
-            ]
-        )
-    ]
-    for kernel, row, consistency in zip(suite.kernels, counts, consistencies, strict=True):
-        dimensions = str(_dimensions(kernel))
-        facts = [
-            consistency.ljust(texts["ChecksumConsistency"]),
-            _complexity(kernel).ljust(texts["OperationalComplexity"]),
-            dimensions.rjust(texts["MaxPerfectLoopDimensions"]),
-            dimensions.rjust(texts["ProblemDimensionality"]),
+    wide = max(map(len, ["ChecksumConsistency", *consistencies])) + _TEXT_GAP
+    complexity, dimensions = "OperationalComplexity", [str(_dimensions(kernel)) for kernel in suite.kernels]
+    return side_by_side(
+        [
+            left("Kernel", suite.kernels, suite.name_width + 1),
+            *(right(head, map(str, values), number_width(head, values)) for head, values in columns.items()),
+            left("ChecksumConsistency", consistencies, wide),
+            left(complexity, map(_complexity, suite.kernels), len(complexity) + _TEXT_GAP),
+            *(_numbers_below(head, dimensions) for head in ("MaxPerfectLoopDimensions", "ProblemDimensionality")),
         ]
-        numbers = [str(value).rjust(widths[head]) for head, value in row.items()]
-        lines.append(SEPARATOR.join([kernel.ljust(name_width), *numbers, *facts]))
-    return "\n".join(lines) + "\n"
+    )
+
+
+def _numbers_below(head: str, numbers: Sequence[str]) -> list[str]:
+    """A column whose head stands at the left, and its numbers at the right."""
+    width = len(head) + _NUMBER_GAP
+    return [head.ljust(width), *(number.rjust(width) for number in numbers)]
 
 
 def _run_data(suite: Suite) -> str:
@@ -111,34 +103,19 @@ def _run_data(suite: Suite) -> str:
         for column in suite.columns
         if (kernel, column) in suite.cells
     ]
-    rows = [_measured(cell) for cell in cells]
+    names = {head: [getattr(cell, head.lower()) for cell in cells] for head in ("Kernel", "Variant", "Tuning")}
+    sizes = [cell.problem_size for cell in cells]
+    verdicts = ["PASSED" if cell.is_checksum_ok else "FAILED" for cell in cells]
     heads = ("Mean time per rep (sec.)", "Mean Bandwidth (GiB per sec.)", "Mean flops (gigaFLOP per sec.)")
-    names = {
-        "Kernel": [cell.kernel for cell in cells],
-        "Variant": [cell.variant for cell in cells],
-        "Tuning": [cell.tuning for cell in cells],
-    }
-    widths = [max(len(text) for text in (head, *texts)) + _TEXT_GAP for head, texts in names.items()]
-    size_width = number_width("Problem size", [cell.problem_size for cell in cells])
-    verdict_width = len("Checksum") + _TEXT_GAP
-    lines = [
-        SEPARATOR.join(
-            [
-                *(head.ljust(width) for head, width in zip(names, widths, strict=True)),
-                "Problem size".rjust(size_width),
-                "Checksum".ljust(verdict_width),
-                *(" " * _NUMBER_GAP + head for head in heads),
-            ]
-        )
-    ]
-    for cell, row in zip(cells, rows, strict=True):
-        texts = [text.ljust(w) for text, w in zip((cell.kernel, cell.variant, cell.tuning), widths, strict=True)]
-        verdict = "PASSED" if cell.is_checksum_ok else "FAILED"
-        numbers = [f"{value:#.6g}".rjust(len(head) + _NUMBER_GAP) for value, head in zip(row, heads, strict=True)]
-        lines.append(
-            SEPARATOR.join([*texts, str(cell.problem_size).rjust(size_width), verdict.ljust(verdict_width), *numbers])
-        )
-    return "\n".join(lines) + "\n"
+    measured = [[f"{value:#.6g}" for value in _measured(cell)] for cell in cells]
+    return side_by_side(
+        [
+            *(left(head, texts, max(map(len, (head, *texts))) + _TEXT_GAP) for head, texts in names.items()),
+            right("Problem size", map(str, sizes), number_width("Problem size", sizes)),
+            left("Checksum", verdicts, len("Checksum") + _TEXT_GAP),
+            *(right(head, (row[n] for row in measured), len(head) + _NUMBER_GAP) for n, head in enumerate(heads)),
+        ]
+    )
 
 
 def _measured(cell: KernelRun) -> tuple[float, float, float]:

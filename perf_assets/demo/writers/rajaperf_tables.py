@@ -205,3 +205,18 @@ def write_reports(directory: Path, reports: Mapping[str, str]) -> None:
     """Write reports by their names."""
     for name, text in reports.items():
         (directory / name).write_text(text, encoding="ascii")
+
+
+def left(head: str, texts: Iterable[str], width: int) -> list[str]:
+    """A column with its head, filled up at the right."""
+    return [text.ljust(width) for text in (head, *texts)]
+
+
+def right(head: str, texts: Iterable[str], width: int) -> list[str]:
+    """A column with its head, filled up at the left."""
+    return [text.rjust(width) for text in (head, *texts)]
+
+
+def side_by_side(columns: Iterable[Sequence[str]]) -> str:
+    """Text of a table, from its columns."""
+    return "\n".join(map(SEPARATOR.join, zip(*columns, strict=True))) + "\n"
