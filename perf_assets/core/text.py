@@ -12,6 +12,8 @@ def first_problem(error: "ValidationError") -> str:
     """The first problem of a validation, with the field it is in."""
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"{place} is missing"
     message = problem["msg"].removeprefix("Value error, ")
     return f"{place}: {message}" if place else message
 

@@ -257,7 +257,7 @@ TEST = {"func": "test", "app_test_data_path": "app-test.csv", "src_model_path": 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "func: Field required"),
+        ({}, "func is missing"),
         ({**AMM, "func": "predict"}, "func: Input should be 'amm', 'train' or 'test'"),
         ({**AMM, "machine_data": "x"}, "field 'machine_data' is not known: use func, machine_data_path"),
         ({"func": "amm"}, "func amm needs machine_data_path"),

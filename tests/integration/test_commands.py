@@ -201,7 +201,7 @@ def _wrong_manifest(folder: Path) -> list[str]:
         (_link, "symbolic link"),
         (_not_utf8, "not UTF-8"),
         (_samples_without_target, "target is missing"),
-        (_wrong_manifest, "kind: Field required"),
+        (_wrong_manifest, "kind is missing"),
         (lambda folder: ["land", str(folder / "nowhere"), "--machine", "quartz"], "does not exist"),
         (lambda folder: ["land", str(folder), "--machine", "quartz"], "nothing|no file|empty"),
         (lambda folder: ["land", str(folder)], "empty"),

@@ -60,6 +60,12 @@ def test_numbers_of_all_parts_are_there(page: str) -> None:
     assert "<td>not known</td>" in page
 
 
+def test_it_begins_with_the_machine_and_three_lines(page: str) -> None:
+    parts = ["sheet", "curve", "use", "findings", "model", "verdicts"]
+    places = [page.index(f'<section id="{name}">') for name in parts]
+    assert places == sorted(places)
+
+
 def test_losing_candidates_are_shown_and_the_chosen_one_is_marked(page: str) -> None:
     assert page.count("candidate, not chosen") == 2 * 2
     assert page.count("<b>chosen</b>") == 2

@@ -256,6 +256,7 @@ def test_bad_input_is_one_line(fleet: Fleet, stocked: OpenLake, tmp_path: Path) 
         ("Kripke=much", *machines): "must be NAME=NUMBER",
         ("Kripke", "Kripke=2", *machines): "Kripke: is named twice",
         ("Nonesuch", *machines): "application 'Nonesuch' is not known: there are Kripke, Laghos, miniVite",
+        ("Kripkee", *machines): "application 'Kripkee' is not known: did you mean Kripke?",
         (
             "Kripke",
             "--machines",

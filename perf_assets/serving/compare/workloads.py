@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from perf_assets.core.errors import BadInputError, UnknownError, listed
+from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.tables.landing import BUNDLES, SPECS
 from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.models.common.contract import NINETY_PERCENT
@@ -148,7 +148,9 @@ class Portfolio:
         known = list(self._warehouse.frame(_APPS_QUERY)["app"])
         for app in self.weights:
             if app not in known:
-                raise UnknownError(f"application {app!r} is not known: there are {listed(known) or 'none yet'}")
+                near = like(app, known)
+                hint = f"did you mean {near}?" if near else f"there are {listed(known) or 'none yet'}"
+                raise UnknownError(f"application {app!r} is not known: {hint}")
         for app in without_gpus:
             if app not in self.weights:
                 raise BadInputError(f"--gpus {app}=0: is none of the applications")
