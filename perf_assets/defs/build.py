@@ -25,6 +25,7 @@ from perf_assets.defs.vectors import assets as vectors
 from perf_assets.defs.vectors import checks as vector_checks
 from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
 from perf_assets.infra.threads import process_count
+from perf_assets.storage.landing import landing_seconds
 
 _ASSETS = (raw, features, health, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
 """Modules that make assets."""
@@ -56,7 +57,7 @@ def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False
                 "automation_sensor",
                 target=dg.AssetSelection.assets(*(key for asset in assets for key in asset.keys)),
                 default_status=dg.DefaultSensorStatus.RUNNING,
-                minimum_interval_seconds=30,
+                minimum_interval_seconds=landing_seconds(),
                 description="Makes assets again whose inputs changed outside of a landing's own run",
             ),
         ],

@@ -224,7 +224,7 @@ def _swap_in(incoming: Path, directory: Path) -> None:
 
 
 def landing_seconds() -> int:
-    """Seconds between two looks of the landing sensor: `PERF_ASSETS_LANDING_SECONDS`, or 30."""
+    """Seconds between two looks at what landed, and at what follows from it: `PERF_ASSETS_LANDING_SECONDS`, or 30."""
     given = os.environ.get(LANDING_SECONDS) or str(_DEFAULT_SECONDS)
     if not given.isascii() or not given.isdigit() or int(given) < 1:
         raise BadInputError(f"{LANDING_SECONDS} is {given!r}: give a whole number of seconds, 1 or more")

@@ -12,6 +12,7 @@ from perf_assets.defs.jobs import adapt_dataset_job, assemble_dataset_job
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
 from perf_assets.storage.datasets import dataset_digests, stored_names
+from perf_assets.storage.landing import landing_seconds
 
 _RUNS_PER_TICK = 20
 _WAIT_SECONDS = 5.0
@@ -60,7 +61,7 @@ class _DatasetCursor:
 
 @dg.sensor(
     jobs=[assemble_dataset_job, adapt_dataset_job],
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=landing_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Puts together the table of each dataset whose rows changed in the warehouse, then adapts its model",
 )
