@@ -1,7 +1,5 @@
 """A machine joins a running site: its benchmark lands, then the same again, then some runs; nobody gives a command."""
 
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.landing.ingest import ingest_machine
-from tests.installation import Installation, Up, bundles_of, land_bundles, wait_for
+from tests.installation import Installation, Up, bundles_of, land_bundles, run_script, wait_for
 from tests.trained_site import MACHINES
 
 MACHINE, JOB, SHOTS = "dane", "refresh_machine", 5
@@ -128,9 +126,10 @@ def _true_times(folder: Path) -> pd.DataFrame:
 
 
 def _predicted(site: Installation, folder: Path) -> pd.DataFrame:
-    """Predictions of the champion in a plain Python process, from raw counters of its reference machine."""
-    script = """
-import json, sys
+    """Predictions of the champion by MLflow alone, from raw counters of its reference machine."""
+    script = folder / "predicted.py"
+    script.write_text("""
+import sys
 import mlflow, pandas as pd
 model = mlflow.pyfunc.load_model(f"models:/perf-target-{sys.argv[1]}@champion")
 asked = pd.read_parquet(sys.argv[2])
@@ -139,7 +138,7 @@ asked = asked[asked["source_machine"] == source].reset_index(drop=True)
 found = model.predict(asked.assign(an_extra_column=1.0))
 found[["app", "args", "ranks", "threads"]] = asked[["app", "args", "ranks", "threads"]]
 found.to_parquet(sys.argv[3])
-"""
+""")
     warehouse = Warehouse(site.lake)
     tables = [
         warehouse.frame(f'SELECT * EXCLUDE (labels, target_value) FROM core_runs__counters_wide."{machine}"').assign(
@@ -149,14 +148,8 @@ found.to_parquet(sys.argv[3])
     ]
     pd.concat(tables, ignore_index=True).to_parquet(folder / "asked.parquet")
     tracking = f"sqlite:///{site.lake.root / 'mlflow' / 'mlflow.db'}"
-    done = subprocess.run(
-        [sys.executable, "-c", script, MACHINE, folder / "asked.parquet", folder / "found.parquet"],
-        env=site.environment() | {"MLFLOW_TRACKING_URI": tracking},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = [MACHINE, str(folder / "asked.parquet"), str(folder / "found.parquet")]
+    done = run_script(script, arguments, site.environment() | {"MLFLOW_TRACKING_URI": tracking}, folder)
     assert done.returncode == 0, done.stderr
     return pd.read_parquet(folder / "found.parquet")
 

@@ -1,7 +1,6 @@
 """One contract for everything that learns: fit, predict, save, load; missing values, one row, an unknown machine."""
 
-import subprocess
-import sys
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.features.samples import Floats
 from perf_assets.models.source import stored
 from perf_assets.models.vectors import methods
+from tests.installation import PROJECT, run_script
 from tests.models.estimators import REGISTERED, SOURCE_METHODS, VECTOR_METHODS, save_components
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("contract")]
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +46,7 @@ def test_loaded_in_a_fresh_process_all_answer_the_same(
     expected = answers | save_components(tmp_path / "components")
     suffixes = {path.suffix for path in tmp_path.rglob("*") if path.is_file()}
     assert suffixes <= {".npz", ".json", ".ubj", ".csv", ".parquet"}, "no pickle"
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.models.estimators", tmp_path],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        check=False,
-    )
+    done = run_script(PROJECT / "tests" / "models" / "estimators.py", [str(tmp_path)], os.environ, PROJECT)
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "answers.npz") as loaded:
         assert set(loaded.files) == set(expected)
