@@ -235,12 +235,8 @@ def land_bundles(installation: Installation, bundles: Iterable[SimulatedBundle])
 
 def train_quickly(installation: Installation) -> None:
     """Source models of the machines that were ingested, of two methods instead of all; notes what its steps read."""
-    done = subprocess.run(
-        [sys.executable, str(PROJECT / "tests" / "integration" / "noted_training.py"), "train", "--quick", "--json"],
-        env={**installation.environment(), "PERF_ASSETS_THREADS": "1"},  # the other core has other tests
-        capture_output=True,
-        text=True,
-        timeout=1500,
-        check=False,
-    )
+    script = PROJECT / "tests" / "integration" / "noted_training.py"
+    # The other core has other tests.
+    environment = {**installation.environment(), "PERF_ASSETS_THREADS": "1"}
+    done = run_script(script, ["train", "--quick", "--json"], environment, installation.root, 1500)
     assert done.returncode == 0, done.stderr
