@@ -13,7 +13,7 @@ PIP = $(BIN)/python -m pip install --quiet --constraint constraints.txt --editab
 # one thread: two workers are two cores.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadgroup --no-loadscope-reorder -rs
 
-.PHONY: help setup setup-tests demo up test suite test-quick test-all lint bench chaos fuzz docs clean
+.PHONY: help setup setup-tests demo up test suite test-quick test-all lint bench chaos fuzz docs site lock sbom clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
@@ -79,7 +79,18 @@ fuzz: setup-tests ## mutated files and random job traces
 docs: setup ## write the generated pages of docs/
 	$(BIN)/perf-assets vocabulary > docs/tables.md
 	$(BIN)/perf-assets manual > docs/cli.md
-	$(BIN)/python docs/chapters.py
+
+# Packages of the site stay out of .venv: only who builds it needs them.
+site: ## the documentation as a site with search, in build/site
+	test -x build/docs-venv/bin/mkdocs || { $(PYTHON) -m venv build/docs-venv && build/docs-venv/bin/python -m pip install --quiet --constraint constraints.txt '.[docs]'; }
+	build/docs-venv/bin/mkdocs build --quiet --site-dir build/site
+
+lock: setup ## requirements.lock: exact versions with hashes of what 'make setup' installs
+	$(BIN)/python deploy/lock.py
+
+sbom: setup ## build/sbom.json: a software bill of materials of .venv (CycloneDX)
+	test -x build/sbom-venv/bin/cyclonedx-py || { $(PYTHON) -m venv build/sbom-venv && build/sbom-venv/bin/python -m pip install --quiet cyclonedx-bom; }
+	build/sbom-venv/bin/cyclonedx-py environment --output-format JSON --output-file build/sbom.json $(BIN)/python
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,18 @@ ELSEWHERE = ("modelx",)
 """Benchmarks whose quick mode tests/benchmarks/test_<name>.py runs, and reads more of."""
 
 
-LONG = ("distributed", "families", "ingest_scale", "load", "modelx_schedule", "relative", "scaling", "serve")
+LONG = (
+    "distributed",
+    "families",
+    "health",
+    "ingest_scale",
+    "load",
+    "modelx_schedule",
+    "partitions",
+    "relative",
+    "scaling",
+    "serve",
+)
 """Benchmarks whose quick mode takes half a minute: `make test` starts them, `make test-all` runs them."""
 
 

@@ -148,5 +148,5 @@ def spans(page: str) -> Iterator[Command]:
 
 
 def written_by_command(page: str) -> str:
-    """The text of a page that a command prints: without the line that leads to other chapters."""
-    return (PROJECT / page).read_text().rpartition("\n---\n")[0]
+    """The text of a page that a command prints."""
+    return (PROJECT / page).read_text()

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import dagster as dg
-from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from perf_assets.core.manifest import digest_of
 from perf_assets.defs.jobs import refresh_machine_job
@@ -19,6 +18,8 @@ from perf_assets.storage.quarantine import quarantine_strays
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.landing.ingest import pending
 
+PARTITION_NAME_TAG = "dagster/partition"
+"""Tag in which Dagster keeps a run's partition."""
 _NOT_BEGUN = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
 _MOST_RETRIES = 3
 _RETRY_SECONDS = 60.0

@@ -15,7 +15,7 @@ from dagster._core.execution.api import execute_run
 from dagster._core.execution.execute_in_process import merge_run_tags
 from dagster._core.execution.plan import instance_concurrency_context as pools
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
-from dagster._core.storage.tags import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from perf_assets.core.errors import BadInputError, listed
@@ -289,7 +289,7 @@ def _execute(
     """
     chosen = job.asset_layer.selected_asset_keys - {dg.AssetKey(name) for name in leaves_out}
     mine = job.as_ephemeral_job({}, {}, asset_selection=sorted(chosen) if leaves_out else None)
-    own = {PROCESS_TAG: own_process(), REPOSITORY_LABEL_TAG: _REPOSITORY.get_label(), MAX_RETRIES_TAG: "0"}
+    own = {PROCESS_TAG: own_process(), REPOSITORY_LABEL_TAG: _REPOSITORY.get_label(), "dagster/max_retries": "0"}
     run = instance.create_run_for_job(
         mine,
         run_config=config,
