@@ -6,9 +6,8 @@ degrees of freedom), or remembers the night before (autoregressive, 0.3 and 0.6)
 hold. `told` are alarms of at least 2%, which is what people are told.
 
 Power: machines of the simulated fleet with their noise (run 2%, kernel 1.5%, disturbed passes), 60 nights without a
-fault, then 30 with one. Of each fault: machines that it shows on, nights until people are told, and days that the
-date is off (medians). With `--lake` of a fleet whose source models are trained also what people are told of their
-applications, beside the true change of the simulation, and beside saying nothing: median absolute error in percent.
+fault, then 30 with one. Of each fault: machines that people are told of, nights until then, and days that the date is
+off (medians).
 
 Last line: one JSON object. Takes half an hour of processor time; `--quick` half a minute.
 """
@@ -16,28 +15,21 @@ Last line: one JSON object. Takes half an hour of processor time; `--quick` half
 import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from perf_assets.core.machines import MachineSpec
-from perf_assets.core.tables.models import BEHAVES_LIKE
-from perf_assets.demo.execution import Execution
-from perf_assets.demo.fleet import APPLICATIONS, LATER_MACHINES, SOURCE_MACHINES, executions
+from perf_assets.demo.fleet import LATER_MACHINES, SOURCE_MACHINES
 from perf_assets.demo.fleet_machines import load_machines
 from perf_assets.demo.nightly import FAULTS, Fault, nightly_runs
 from perf_assets.demo.simulated import BenchmarkRun
-from perf_assets.features.fleet.benchmark_history import levels, portfolio_shares, with_kinds
+from perf_assets.features.fleet.benchmark_history import levels, with_kinds
 from perf_assets.features.samples import Floats
-from perf_assets.storage.lake import Lake
-from perf_assets.storage.results import stored
 from perf_assets.workflows.machines.health import MachineHealth, periods_of
 
 NIGHTS, GROUPS, SPREAD = 365, 8, 0.02
 BEFORE, AFTER = 60, 30
-SCALE = 0.1
-"""Share of the fleet's configurations whose true change is known."""
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 
@@ -61,14 +53,13 @@ NOISES: dict[str, Noise] = {
 }
 
 
-def main(years: int, machines: list[str], lake: Path | None) -> None:
+def main(years: int, machines: list[str]) -> None:
     """Print both parts, and the JSON line."""
     found: dict[str, object] = {
         f"false alarms, {name}": false_alarms(name, noise, years) for name, noise in NOISES.items()
     }
-    behaves_like = None if lake is None else stored(Lake(lake), BEHAVES_LIKE, "perf-assets train")
     specs = [load_machines()[machine] for machine in machines]
-    found |= {name: power(name, fault, specs, behaves_like) for name, fault in FAULTS.items()}
+    found |= {name: power(name, fault, specs) for name, fault in FAULTS.items()}
     print(json.dumps(found))
 
 
@@ -94,74 +85,36 @@ def false_alarms(name: str, noise: Noise, years: int) -> dict[str, float]:
             )
         )
         any_alarm += len(rows) > GROUPS
-        told += bool(MachineHealth.of_periods(rows.assign(portfolio_share_ratio=np.nan)).changes)
+        told += bool(MachineHealth.of_periods(rows).changes)
     print(f"{name}: {any_alarm} of {years} years with an alarm, {told} at their end with one of 2% or more", flush=True)
     return {"years": years, "share_with_alarm": any_alarm / years, "share_told": told / years}
 
 
-def power(
-    name: str, fault: Fault, specs: list[MachineSpec], behaves_like: pd.DataFrame | None
-) -> dict[str, float | None]:
+def power(name: str, fault: Fault, specs: list[MachineSpec]) -> dict[str, float]:
     """What people are told of the fault on each machine that it changes."""
-    rows = pd.DataFrame([_on_machine(fault, spec, behaves_like) for spec in specs if fault.on(spec) != spec])
+    rows = pd.DataFrame([_on_machine(fault, spec) for spec in specs if fault.on(spec) != spec])
     for row in rows.to_dict("records"):
         print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     told = rows[rows["nights"].notna()]
-    errors = {
-        "median_error_percent": 100 * float(np.abs(rows["applications_said"] - rows["applications_true"]).median()),
-        "median_error_saying_nothing_percent": 100 * float(np.abs(rows["applications_true"]).median()),
-    }
     return {
         "machines": len(rows),
         "told_of": len(told),
         "nights_median": float(told["nights"].median()),
         "days_off_median": float(told["days_off"].median()),
-        **(errors if behaves_like is not None else {}),
     }
 
 
-def _on_machine(fault: Fault, spec: MachineSpec, behaves_like: pd.DataFrame | None) -> dict[str, object]:
-    """Nights until the first alarm; what is said after all nights of how much longer applications take."""
+def _on_machine(fault: Fault, spec: MachineSpec) -> dict[str, object]:
+    """Nights until the first alarm, and what is said after all nights."""
     history = pd.concat([_history(run) for run in nightly_runs(spec, BEFORE + AFTER, 0, fault, BEFORE)])
-    kinds = with_kinds(history)
-    every, day = levels(kinds), sorted(history["collected_at"].unique())
-    found: dict[str, object] = {"machine": spec.machine, "nights": None, "days_off": None}
+    every, day = levels(with_kinds(history)), sorted(history["collected_at"].unique())
+    said = MachineHealth.of_periods(periods_of(every)).text or "nothing"
     for night in range(BEFORE, BEFORE + AFTER):
-        health = _health(every[every["collected_at"] <= day[night]])
+        health = MachineHealth.of_periods(periods_of(every[every["collected_at"] <= day[night]]))
         if health.changes:
             off = (pd.Timestamp(health.changes[0].since) - day[BEFORE].normalize()).days
-            found |= {"nights": night - BEFORE + 1, "days_off": abs(off)}
-            break
-    if behaves_like is None:
-        return found | {"says": _health(every).text or "nothing"}
-    runs, true = _applications(spec, fault)
-    last = _health(every, portfolio_shares(kinds, runs, behaves_like))
-    said = (last.portfolio_ratio or 1.0) - 1.0
-    return found | {"applications_said": said, "applications_true": true, "says": last.text or "nothing"}
-
-
-def _health(every: pd.DataFrame, shares: pd.DataFrame | None = None) -> MachineHealth:
-    rows = periods_of(every)
-    known = rows.assign(portfolio_share_ratio=np.nan) if shares is None else rows.merge(shares, how="left")
-    return MachineHealth.of_periods(known)
-
-
-def _applications(spec: MachineSpec, fault: Fault) -> tuple[pd.DataFrame, float]:
-    """Time of a machine's application runs by application, and how much longer all of them take with the fault."""
-    before, after = [], []
-    for application in APPLICATIONS:
-        for (_, was), (_, now) in zip(
-            executions(spec, application, SCALE), executions(fault.on(spec), application, SCALE), strict=True
-        ):
-            before.append((application.name, was.placement.gpus > 0, _seconds(was)))
-            after.append(_seconds(now))
-    runs = pd.DataFrame(before, columns=["app", "on_gpus", "seconds"])
-    longer = sum(after) / runs["seconds"].sum() - 1.0
-    return runs.groupby(["app", "on_gpus"], as_index=False)["seconds"].sum(), float(longer)
-
-
-def _seconds(run: Execution) -> float:
-    return run.start_seconds + run.compute_seconds + run.communication_seconds + run.file_seconds
+            return {"machine": spec.machine, "nights": night - BEFORE + 1, "days_off": abs(off), "says": said}
+    return {"machine": spec.machine, "nights": None, "days_off": None, "says": said}
 
 
 def _history(run: BenchmarkRun) -> pd.DataFrame:
@@ -187,8 +140,7 @@ def _history(run: BenchmarkRun) -> pd.DataFrame:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lake", type=Path, help="a lake with trained source models of the simulated fleet")
     parser.add_argument("--quick", action="store_true", help="2 years and 2 machines")
     chosen = parser.parse_args()
     every_machine = [*SOURCE_MACHINES, *LATER_MACHINES]
-    main(2 if chosen.quick else 100, ["quartz", "lassen"] if chosen.quick else every_machine, chosen.lake)
+    main(2 if chosen.quick else 100, ["quartz", "lassen"] if chosen.quick else every_machine)

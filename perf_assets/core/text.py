@@ -14,6 +14,8 @@ def first_problem(error: "ValidationError") -> str:
     place = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "missing":
         return f"{place} is missing"
+    if problem["type"] == "extra_forbidden":
+        return f"{place}: there is no such field"
     message = problem["msg"].removeprefix("Value error, ")
     return f"{place}: {message}" if place else message
 

@@ -73,7 +73,7 @@ def test_processes_and_threads_fit_the_cores(monkeypatch: pytest.MonkeyPatch) ->
     ("text", "told"),
     [
         ("executor: in_process\nthreads_per_process: 0\n", "threads_per_process: Input should be greater than"),
-        ("executor: in_process\nthreads_per_process: 2\nthread: 1\n", "thread: Extra inputs are not permitted"),
+        ("executor: in_process\nthreads_per_process: 2\nthread: 1\n", "thread: there is no such field"),
         ("executor: spark\n", "'spark'"),
         ("threads_per_process: 2\n", "executor"),
         ("- 1\n", "should be a valid dictionary"),

@@ -147,7 +147,7 @@ def test_bad_questions_get_the_words_of_the_command_line(
         ("counters", {"load_ratio": 1e400}, "runs.0.counters: load_ratio is infinite"),
         ("args", "a\0b", "runs.0.args: 'a\\x00b' holds characters that cannot be printed"),
         ("machine", "../etc", "runs.0.machine: machine id '../etc' is not allowed"),
-        ("surprise", 1, "runs.0.surprise: Extra inputs are not permitted"),
+        ("surprise", 1, "runs.0.surprise: there is no such field"),
     ],
 )
 def test_wrong_types_are_named(field: str, value: object, reason: str, client: TestClient, fleet: Fleet) -> None:

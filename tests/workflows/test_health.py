@@ -1,14 +1,14 @@
-"""What the periods of a machine say to people, and what a change means for its applications."""
+"""What the periods of a machine say to people."""
 
 from datetime import date
 
 import pandas as pd
 import pytest
 
-from perf_assets.features.fleet.benchmark_history import levels, portfolio_shares, with_kinds
+from perf_assets.features.fleet.benchmark_history import levels, with_kinds
 from perf_assets.workflows.machines.health import MachineHealth, periods_of
 
-GROUP = {"setting": "size 1", "place": "node", "kind": "memory", "portfolio_share_ratio": 0.5}
+GROUP = {"setting": "size 1", "place": "node", "kind": "memory"}
 
 
 def period(day: str, ratio: float, recent: float | None = None, **other: object) -> dict[str, object]:
@@ -28,16 +28,16 @@ def period(day: str, ratio: float, recent: float | None = None, **other: object)
         ([period("2026-10-01", 1.0)], ""),
         (
             [period("2026-10-01", 1.0), period("2026-11-03", 1.087)],
-            "memory bandwidth fell by 8% since 2026-11-03: your portfolio takes some 4% longer",
+            "memory bandwidth fell by 8% since 2026-11-03",
         ),
         (
             [period("2026-10-01", 1.0), period("2026-11-03", 0.9, environment="gcc 13")],
-            "memory bandwidth rose by 11% since 2026-11-03, with other software: your portfolio takes some 5% less",
+            "memory bandwidth rose by 11% since 2026-11-03, with other software",
         ),
         # Two steps down are one change since the first; a change that was undone before is another.
         (
             [period("2026-10-01", 1.0), period("2026-11-03", 1.1), period("2026-11-20", 1.2)],
-            "memory bandwidth fell by 17% since 2026-11-03: your portfolio takes some 10% longer",
+            "memory bandwidth fell by 17% since 2026-11-03",
         ),
         (
             [
@@ -46,7 +46,7 @@ def period(day: str, ratio: float, recent: float | None = None, **other: object)
                 period("2026-10-10", 1.0),
                 period("2026-11-03", 1.2),
             ],
-            "memory bandwidth fell by 17% since 2026-11-03: your portfolio takes some 10% longer",
+            "memory bandwidth fell by 17% since 2026-11-03",
         ),
         # Too small to tell, mended, mended in the last runs.
         ([period("2026-10-01", 1.0), period("2026-11-03", 1.015)], ""),
@@ -59,8 +59,7 @@ def period(day: str, ratio: float, recent: float | None = None, **other: object)
                 *[period("2026-10-01", 1.0, setting="size 2"), period("2026-11-04", 1.3, setting="size 2")],
                 *[period("2026-10-01", 1.0, place="device"), period("2026-11-05", 1.1, place="device")],
             ],
-            "memory bandwidth fell by 23% since 2026-11-04; memory bandwidth of the GPU fell by 9% since 2026-11-05: "
-            "your portfolio takes some 31% longer",
+            "memory bandwidth fell by 23% since 2026-11-04; memory bandwidth of the GPU fell by 9% since 2026-11-05",
         ),
     ],
 )
@@ -73,7 +72,6 @@ def test_what_a_person_accepted_is_as_it_should_be() -> None:
     assert "fell by 23% since 2026-11-03" in MachineHealth.of_periods(rows, date(2026, 11, 2)).text
     assert "fell by 8% since 2026-11-20" in MachineHealth.of_periods(rows, date(2026, 11, 3)).text
     assert MachineHealth.of_periods(rows, date(2026, 12, 1)).text == ""
-    assert MachineHealth.of_periods(rows.assign(portfolio_share_ratio=float("nan"))).portfolio_ratio is None
 
 
 def history(nights: int) -> pd.DataFrame:
@@ -118,17 +116,3 @@ def test_groups_are_held_against_their_first_run() -> None:
     rows = periods_of(found)
     assert len(rows) == 3
     assert rows["runs_count"].tolist() == [3, 3, 3]
-
-
-def test_applications_have_a_share_of_the_kernels_that_they_behave_like() -> None:
-    runs = pd.DataFrame({"app": ["A", "B", "unknown"], "on_gpus": [False, True, False], "seconds": [30.0, 10.0, 5.0]})
-    attention = [("A", "Stream_TRIAD", 0.75), ("A", "Polybench_GEMM", 0.25), ("B", "Stream_TRIAD", 1.0)]
-    behaves_like = pd.DataFrame(attention, columns=["app", "kernel", "attention_ratio"])
-    shares = portfolio_shares(with_kinds(history(2)), runs, behaves_like)
-    found = {(row.place, row.kind): row.portfolio_share_ratio for row in shares.itertuples()}
-    assert found == {
-        ("node", "memory"): pytest.approx(0.75 * 0.75),
-        ("node", "compute"): pytest.approx(0.75 * 0.25),
-        ("device", "memory"): pytest.approx(0.25),
-    }
-    assert portfolio_shares(with_kinds(history(2)), runs.tail(1), behaves_like).empty

@@ -6,8 +6,6 @@ import dagster as dg
 
 from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.landing import BUNDLES, TIMINGS
-from perf_assets.core.tables.models import BEHAVES_LIKE
-from perf_assets.core.tables.runs import FEATURES
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import partitioned_spec
@@ -22,11 +20,7 @@ _SHOWN = ["setting", "place", "kind", "began_at", "newest_at", "runs_count", "ti
 
 
 @dg.multi_asset(
-    specs=[
-        asset_spec(
-            HEALTH, {"duckdb", "parquet"}, [TIMINGS.name, BUNDLES.name, FEATURES.name, BEHAVES_LIKE.name]
-        ).replace_attributes(skippable=True)
-    ],
+    specs=[asset_spec(HEALTH, {"duckdb", "parquet"}, [TIMINGS.name, BUNDLES.name]).replace_attributes(skippable=True)],
     check_specs=[
         partitioned_spec(
             HEALTH.name,
@@ -60,13 +54,11 @@ def eval_machines__health(
 
 
 def _as_before(health: MachineHealth) -> dg.AssetCheckResult:
-    ratio = health.portfolio_ratio
     return dg.AssetCheckResult(
         asset_key=HEALTH.name,
         check_name=AS_BEFORE,
         passed=not health.changes,
         severity=dg.AssetCheckSeverity.WARN,
         description=health.text or None,
-        metadata={"changed_groups_count": len(health.changes), "threshold": LEAST}
-        | ({} if ratio is None else {"portfolio_time_ratio": ratio}),
+        metadata={"changed_groups_count": len(health.changes), "threshold": LEAST},
     )

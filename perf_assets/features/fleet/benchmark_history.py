@@ -5,7 +5,6 @@ import pandas as pd
 
 from perf_assets.core.tables.health import CACHE, COMPUTE, DEVICE, LAUNCH, OTHER
 from perf_assets.core.tables.landing import BUNDLES, TIMINGS
-from perf_assets.core.tables.runs import FEATURES
 from perf_assets.features.fleet.descriptions import kernel_kinds
 
 HISTORY_QUERY = f"""
@@ -26,10 +25,6 @@ HISTORY_QUERY = f"""
     SELECT * FROM usable JOIN settings USING (run) WHERE place IS NOT NULL ORDER BY ALL
 """
 """Kernel runs that may be used, in all environments: a new compiler is a change too."""
-PORTFOLIO_QUERY = f"""
-    SELECT app, coalesce(gpus, 0) > 0 AS on_gpus, sum(wall_seconds * runs_count) AS seconds
-    FROM {FEATURES.name} WHERE machine = $machine AND wall_seconds IS NOT NULL GROUP BY ALL ORDER BY ALL
-"""
 _DEVICE_FLOPS_PER_BYTE = 8.0
 """Operations per byte from which on a GPU's arithmetic limits, not its memory: peaks are 8 to 20 apart."""
 _CELL = ["setting", "place", "kernel", "problem_size", "variant", "tuning"]
@@ -65,28 +60,3 @@ def levels(rows: pd.DataFrame) -> pd.DataFrame:
         .agg(level=("level", "median"), kernels_count=("kernel", "nunique"), environment=("environment", "first"))
         .reset_index()
     )
-
-
-def portfolio_shares(rows: pd.DataFrame, runs: pd.DataFrame, behaves_like: pd.DataFrame) -> pd.DataFrame:
-    """Share of the time of a machine's application runs that behaves like each group of kernels.
-
-    Columns: those of GROUP, portfolio_share_ratio.
-
-    `rows` are of `with_kinds`, `runs` of `PORTFOLIO_QUERY`, `behaves_like` of `model_source__behaves_like`, of all
-    machines: which machine a run was measured on hardly matters. Several settings of one place share alike. Empty where
-    nothing is known of the applications.
-    """
-    by_app = behaves_like.groupby(["app", "kernel"])["attention_ratio"].mean().reset_index()
-    known = runs[runs["app"].isin(by_app["app"])].merge(by_app, on="app")
-    if known.empty:
-        return pd.DataFrame(columns=[*GROUP, "portfolio_share_ratio"]).astype({"portfolio_share_ratio": float})
-    known["place"] = np.where(known["on_gpus"], DEVICE, "node")
-    of_kernel = (known["seconds"] * known["attention_ratio"]).groupby([known["place"], known["kernel"]]).sum()
-    of_kernel = of_kernel / of_kernel.sum()
-    cells = rows.drop_duplicates(_CELL)
-    in_group = cells.groupby([*GROUP, "kernel"]).size().rename("cells").reset_index()
-    in_group["part"] = in_group["cells"] / in_group.groupby(["setting", "place", "kernel"])["cells"].transform("sum")
-    in_group["part"] /= in_group.groupby(["place", "kernel"])["setting"].transform("nunique")
-    shares = in_group.merge(of_kernel.rename("share").reset_index(), on=["place", "kernel"], how="left")
-    weighted = shares.assign(portfolio_share_ratio=shares["part"] * shares["share"].fillna(0.0))
-    return weighted.groupby(GROUP)["portfolio_share_ratio"].sum().reset_index()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perf_assets.core.site import load_site
 from perf_assets.core.tables.health import CACHE, COMPUTE, CORE, DEVICE, HEALTH, LAUNCH, MEMORY, NODE, OTHER
-from perf_assets.core.tables.models import BEHAVES_LIKE
-from perf_assets.storage.results import drop_part, rows_of, store, stored_or_empty
+from perf_assets.storage.results import drop_part, rows_of, store
 from perf_assets.workflows.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ class SpeedChange:
     since: date
     time_ratio: float
     """Seconds now over seconds before."""
-    portfolio_log: float
-    """What it adds to the log of the time of the machine's application runs; NaN where that is not known."""
     is_of_software: bool
     """Whether the software of the runs changed with it."""
 
@@ -74,12 +71,6 @@ class MachineHealth:
         return cls(tuple(_changes(rows, accepted)))
 
     @property
-    def portfolio_ratio(self) -> float | None:
-        """Time of the machine's application runs now over before; None where nothing says."""
-        known = [change.portfolio_log for change in self.changes if not math.isnan(change.portfolio_log)]
-        return math.exp(sum(known)) if known else None
-
-    @property
     def text(self) -> str:
         """All of it in one sentence; empty where nothing changed."""
         if not self.changes:
@@ -87,32 +78,19 @@ class MachineHealth:
         # One sentence per group of kernels: that of the setting in which it changed most.
         greatest = {(change.place, change.kind): change.text for change in self.changes[::-1]}
         shown, more = list(greatest.values())[:-4:-1], len(greatest) - 3
-        text = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-        ratio = self.portfolio_ratio
-        if ratio is None or abs(ratio - 1) < 0.005:
-            return text
-        return f"{text}: your portfolio takes some {abs(ratio - 1):.0%} {'longer' if ratio > 1 else 'less'}"
+        return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
 
 
 def follow_health(fleet: Fleet, machine: str) -> "pd.DataFrame | None":
     """Cut a machine's RAJAPerf runs where they changed, and store the periods; None where there are too few runs."""
-    from perf_assets.features.fleet.benchmark_history import (
-        HISTORY_QUERY,
-        PORTFOLIO_QUERY,
-        levels,
-        portfolio_shares,
-        with_kinds,
-    )
+    from perf_assets.features.fleet.benchmark_history import HISTORY_QUERY, levels, with_kinds
 
     history = fleet.warehouse.frame(HISTORY_QUERY, {"machine": machine})
-    behaves_like = stored_or_empty(fleet.lake, BEHAVES_LIKE)
-    runs = fleet.warehouse.frame(PORTFOLIO_QUERY, {"machine": machine})
-    rows = periods_of(levels(kinds := with_kinds(history))) if len(history) else history
+    rows = periods_of(levels(with_kinds(history))) if len(history) else history
     if rows.empty:
         if drop_part(fleet.lake, HEALTH, machine):
             fleet.warehouse.load_results(HEALTH)
         return None
-    rows = rows.merge(portfolio_shares(kinds, runs, behaves_like), how="left")
     rows = rows.assign(machine=machine, is_simulated=bool(history["is_simulated"].any()))
     store(fleet.lake, fleet.warehouse, HEALTH, rows, machine)
     return rows
@@ -175,7 +153,6 @@ def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[SpeedChang
                 kind=str(kind),
                 since=group["began_at"].iloc[first].date(),
                 time_ratio=math.exp(change),
-                portfolio_log=change * float(now["portfolio_share_ratio"]),
                 is_of_software=group["environment"].iloc[first] != group["environment"].iloc[first - 1],
             )
         )
