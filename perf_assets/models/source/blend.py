@@ -98,15 +98,18 @@ def distance(samples: PairedSamples, examples: Examples) -> Floats:
     return np.asarray(np.minimum(squares, 1.0)[examples.source, examples.target])
 
 
-def choose_weights(held_out: Sequence[HeldOutFold], count: int) -> tuple[Floats, float]:
+def choose_weights(
+    held_out: Sequence[HeldOutFold], count: int, importance: Floats | None = None
+) -> tuple[Floats, float]:
     """Non-negative weights with sum 1, and the caution, with the smallest mean error |predicted / true - 1|.
 
-    With nothing held out all components count the same.
+    The mean is over what was held out, each by its `importance` (all alike by default). With nothing held out all
+    components count the same.
     """
     if not held_out:
         return np.full(count, 1 / count), 0.0
     tried = [(weights, caution) for caution in _CAUTIONS for weights in weight_grid(count)]
-    errors = np.array([np.mean([_error(fold, *blend) for fold in held_out]) for blend in tried])
+    errors = np.array([np.average([_error(fold, *blend) for fold in held_out], weights=importance) for blend in tried])
     return tried[most_even(np.array([weights for weights, _ in tried]), errors)]
 
 

@@ -210,7 +210,7 @@ def prior_terms(
         weights={name: float(share) for name, share in zip(names, shares, strict=True) if share > 0},
         expected=learn_expectation(trials, shares, unknown),
         expected_unchanged=learn_expectation(trials, none, unknown),
-        half_widths=half_widths(trials, shares if is_better else none),
+        half_widths=half_widths(trials, shares if is_better else none, unknown),
         beats_no_change=is_better,
     )
 

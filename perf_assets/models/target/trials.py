@@ -4,6 +4,10 @@ A known machine is predicted from another one that is about as unlike it, by the
 the real target; all that is known of the machine beside its benchmark is hidden meanwhile. From these trials come the
 weights of a prior (and of "no change"), how large corrections are and what causes them, and how wide an interval must
 be before a run on the target is seen. Nothing of the real target is looked at but its benchmark.
+
+Not every known machine has another one that is about as unlike it: a fleet with two GPU machines tells little of a pair
+of processors when one of them plays the target from a processor. A trial counts the less, the more the two machines in
+it are nearer or farther than the real ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from perf_assets.core.metrics import mape_of_logs
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
@@ -19,6 +24,7 @@ from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.source.blend import HeldOutFold, choose_weights
 from perf_assets.models.target.causes import (
     EVERY_CAUSE,
+    FREEDOM,
     KINDS,
     Expectation,
     RunInputs,
@@ -65,6 +71,10 @@ class Trial:
     """Components x runs: what they say of it."""
     predicted_alone: Floats
     """Components x runs: the same as if no other machine had run these configurations."""
+    likeness: float
+    """1 where source and target are as unlike, by the benchmark, as the real ones; 0.6 at a factor of two in that."""
+    stretch: float
+    """Factor on errors for the real pair: they grow as the root of the distance, as those of many small steps do."""
 
 
 def play_trials(
@@ -76,6 +86,7 @@ def play_trials(
     """
     hidden = samples.hide_machine(target)
     nearest = _nearest(hidden, target)
+    wanted = benchmark_distance(samples, source, target)
     trials = []
     for playing in hidden.training_machines:
         visible = _without_near_relatives(hidden, int(playing), nearest)
@@ -89,6 +100,7 @@ def play_trials(
         asked = Examples(np.full(len(rows), other), np.full(len(rows), playing), rows)
         alone = as_run_on_source_only(hidden, other, rows)
         fitted = [fit(name, before) for name in names]
+        distance = benchmark_distance(hidden, other, int(playing))
         trials.append(
             Trial(
                 source=other,
@@ -97,6 +109,8 @@ def play_trials(
                 true=hidden.log_relative_time(asked),
                 predicted=np.array([one.predict(hidden, asked) for one in fitted]).reshape(len(names), len(rows)),
                 predicted_alone=np.array([one.predict(alone, asked) for one in fitted]).reshape(len(names), len(rows)),
+                likeness=float(np.exp(-0.5 * (_log_factor(wanted, distance) / FREEDOM) ** 2)),
+                stretch=float(np.exp(0.5 * _log_factor(wanted, distance))),
             )
         )
     return trials
@@ -105,8 +119,8 @@ def play_trials(
 def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
     """Weight of each of `count` components, with a sum of at most 1; the rest is the weight of "no change".
 
-    Those with the smallest mean relative error over the trials. Without trials it is all "no change": a prior that no
-    machine has tried is not trusted.
+    Those with the smallest mean relative error over the trials, each by its likeness. Without trials it is all "no
+    change": a prior that no machine has tried is not trusted.
     """
     if not trials:
         return np.zeros(count)
@@ -115,19 +129,24 @@ def blend_weights(trials: Sequence[Trial], count: int) -> Floats:
         HeldOutFold(np.vstack([trial.predicted, np.zeros(len(trial.true))]), trial.true, np.zeros(len(trial.true)))
         for trial in trials
     ]
-    return choose_weights(held_out, count + 1)[0][:count]
+    return choose_weights(held_out, count + 1, _likeness(trials))[0][:count]
 
 
 def beats_no_change(trials: Sequence[Trial], weights: Floats) -> bool:
     """Whether a blend is better than "no change" over the trials by more than a standard error.
 
-    By less, it is so by chance as well as not: the fewer machines are known, the more it takes.
+    By less, it is so by chance as well as not: the fewer machines are known that tell of the real pair, the more it
+    takes.
     """
     if len(trials) < 2:
         return bool(trials)
+    importance = _likeness(trials)
     unchanged = np.array([mape_of_logs(-trial.true) for trial in trials])
     gain = unchanged - [mape_of_logs(weights @ trial.predicted - trial.true) for trial in trials]
-    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+    mean = float(importance @ gain)
+    # As many trials of the same weight would tell as much (Kish).
+    count = 1 / float(importance @ importance)
+    return bool(mean > np.sqrt(float(importance @ (gain - mean) ** 2) / max(count - 1, 1e-9)))
 
 
 def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads = UNKNOWN) -> Expectation:
@@ -157,15 +176,18 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads
     return Expectation(np.exp(centre), freedom, np.mean(lengths, axis=0), np.mean(kinds, axis=0))
 
 
-def half_widths(trials: Sequence[Trial], weights: Floats) -> tuple[float, float] | None:
+def half_widths(trials: Sequence[Trial], weights: Floats, unknown: Spreads = UNKNOWN) -> tuple[float, float] | None:
     """Half widths of a 90% interval of log seconds before any shot: of any run, and of one that ran on the source only.
 
-    None without trials. Every trial counts the same.
+    None without trials. Every trial counts the same, its errors stretched to the distance of the real pair, and
+    `unknown` counts like one more: errors on a new machine are not those on the few that are known.
     """
     if not trials:
         return None
-    narrow = _pooled_quantile([np.abs(trial.true - weights @ trial.predicted) for trial in trials])
-    wide = _pooled_quantile([np.abs(trial.true - weights @ trial.predicted_alone) for trial in trials])
+    one_more = np.hypot(unknown.offset, unknown.run) * ndtri(0.5 + 0.5 * (np.arange(_MOST_RUNS) + 0.5) / _MOST_RUNS)
+    errors = [trial.stretch * np.abs(trial.true - weights @ trial.predicted) for trial in trials]
+    errors_alone = [trial.stretch * np.abs(trial.true - weights @ trial.predicted_alone) for trial in trials]
+    narrow, wide = (_pooled_quantile([*of_trials, one_more]) for of_trials in (errors, errors_alone))
     return narrow, max(narrow, wide)
 
 
@@ -212,13 +234,19 @@ def _as_unlike(hidden: PairedSamples, source: int, target: int, playing: int) ->
     if not others:
         return None
     wanted = benchmark_distance(hidden, source, target)
-    differences = [_log_factor(benchmark_distance(hidden, other, playing), wanted) for other in others]
+    differences = [abs(_log_factor(benchmark_distance(hidden, other, playing), wanted)) for other in others]
     return others[int(np.argmin(differences))]
 
 
 def _log_factor(first: float, second: float) -> float:
     least = 1e-3
-    return float(abs(np.log(max(first, least) / max(second, least))))
+    return float(np.log(max(first, least) / max(second, least)))
+
+
+def _likeness(trials: Sequence[Trial]) -> Floats:
+    """Shares of the trials, with sum 1."""
+    likeness = np.array([trial.likeness for trial in trials])
+    return np.asarray(likeness / likeness.sum())
 
 
 def _shared(samples: PairedSamples, first: int, second: int) -> Indices:

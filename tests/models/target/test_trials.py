@@ -24,6 +24,7 @@ from perf_assets.models.target.prior import Prior, expectation_unchanged, fit_pr
 from perf_assets.models.target.trials import (
     Trial,
     beats_no_change,
+    benchmark_distance,
     blend_weights,
     half_widths,
     learn_expectation,
@@ -104,6 +105,43 @@ def test_weights_go_to_what_was_right_and_to_no_change_where_nothing_was(samples
     assert blend_weights([], 2).tolist() == [0.0, 0.0], "what was never tried is not trusted"
 
 
+def test_trials_count_by_how_like_the_real_pair_they_are(samples: PairedSamples) -> None:
+    """A trial of machines that are much farther apart hardly counts, whatever it says."""
+    trials = trials_of(samples, Perfect(), Wrong())
+    wanted = benchmark_distance(samples, SOURCE, TARGET)
+    for trial in trials:
+        factor = np.log(wanted / benchmark_distance(samples, trial.source, trial.target))
+        assert trial.likeness == pytest.approx(np.exp(-0.5 * (factor / 0.7) ** 2))
+        assert trial.stretch == pytest.approx(np.exp(0.5 * factor))
+    near, far = (replace(trials[0], likeness=likeness) for likeness in (1.0, 1e-6))
+    misled = replace(far, predicted=far.predicted[::-1])
+    assert blend_weights([near, misled], 2).tolist() == [1.0, 0.0]
+    assert blend_weights([replace(near, likeness=1e-6), replace(misled, likeness=1.0)], 2).tolist() == [0.0, 1.0]
+    harmful = [replace(trial, predicted=-2 * trial.predicted, likeness=1e-6) for trial in trials[1:]]
+    weights = np.array([1.0, 0.0])
+    assert beats_no_change([*trials[:2], *harmful], weights)
+    assert not beats_no_change([*trials[:2], *(replace(trial, likeness=1.0) for trial in harmful)], weights)
+
+
+def test_errors_of_trials_are_stretched_to_the_distance_of_the_real_pair(samples: PairedSamples) -> None:
+    trials, weights = trials_of(samples, Wrong()), np.ones(1)
+    farther = [replace(trial, stretch=1.5 * trial.stretch) for trial in trials]
+    small = Spreads(1e-3, 1e-3)
+    before, after = half_widths(trials, weights, small), half_widths(farther, weights, small)
+    assert before is not None
+    assert after == pytest.approx((1.5 * before[0], 1.5 * before[1]))
+
+
+def test_a_machine_unlike_all_that_are_known_counts_like_one_more_trial(samples: PairedSamples) -> None:
+    right, weights = trials_of(samples, Perfect()), np.ones(1)
+    widths = [half_widths(right[:count], weights, Spreads(0.3, 0.2)) for count in (1, 2, 4)]
+    narrow = [pair[0] for pair in widths if pair is not None]
+    assert len(narrow) == 3
+    assert narrow == sorted(narrow, reverse=True), "the more machines are known, the less it counts"
+    # Of errors of which half are 0, nine tenths are below the level that four fifths of the others are below.
+    assert narrow[0] == pytest.approx(1.2816 * np.hypot(0.3, 0.2), rel=0.02)
+
+
 def test_expectations_follow_the_size_of_errors(samples: PairedSamples) -> None:
     right, wrong = trials_of(samples, Perfect()), trials_of(samples, Wrong())
     weights = np.ones(1)
@@ -114,7 +152,7 @@ def test_expectations_follow_the_size_of_errors(samples: PairedSamples) -> None:
     assert large.kind_shares[1] > large.kind_shares[0], "twice as slow is a constant ratio and not no change"
     none = learn_expectation([], weights, Spreads(0.4, 0.1))
     assert none.amplitudes == pytest.approx(Spreads(0.4, 0.1).by_cause())
-    narrow, wide = half_widths(wrong, weights) or (0.0, 0.0)
+    narrow, wide = half_widths([replace(trial, stretch=1.0) for trial in wrong], weights) or (0.0, 0.0)
     assert narrow == pytest.approx(np.log(2)) == wide
     assert half_widths([], weights) is None
 
