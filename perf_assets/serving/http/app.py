@@ -322,7 +322,8 @@ def _add_problems(app: FastAPI) -> None:
             return refusal(422, f"the body is not JSON ({problem.get('ctx', {}).get('error', 'cut off')})")
         if not place:
             return refusal(422, "the body is no JSON object: send one, with Content-Type: application/json")
-        message = str(problem["msg"]).removeprefix("Value error, ")
+        is_unknown = problem["type"] == "extra_forbidden"
+        message = "there is no such field" if is_unknown else str(problem["msg"]).removeprefix("Value error, ")
         return refusal(422, f"{place}: {message}")
 
     @app.exception_handler(ValidationError)
