@@ -11,33 +11,30 @@ import argparse
 import json
 import sys
 
-import numpy as np
 from real_fleets import WORKLOADS, llnl_tables
 from transfer_data import data_folder
 
 from perf_assets.core.vector_settings import VectorSettings
-from perf_assets.features.samples import Floats
-from perf_assets.features.vectors import VectorFold, VectorSamples, by_application, by_sample, centred, vector_table
+from perf_assets.features.vectors import vector_table
 from perf_assets.models.vectors.evaluation import BEST, PROTOCOLS, evaluate_vectors
-from perf_assets.models.vectors.methods import MAJORITY
-from perf_assets.models.vectors.scores import Held, vector_scores
+from perf_assets.models.vectors.methods import MAJORITY, MEAN
 
 SHOWN = ("r2", "r2_per_machine", "mae", "same_order", "top1", "regret")
-METHODS = (MAJORITY, "random_forest", BEST)
+METHODS = (MAJORITY, MEAN, "random_forest", BEST)
 Table = dict[str, dict[str, float]]
 
 
 def main(seeds: int, *, is_quick: bool) -> None:
     """Evaluate, print the tables and the JSON line."""
     found: dict[str, dict[str, Table]] = {}
-    methods = (MAJORITY,) if is_quick else METHODS
+    methods = (MAJORITY, MEAN) if is_quick else METHODS
     for campaign, tables in llnl_tables(data_folder()).items():
         samples = vector_table(tables, WORKLOADS)
         scores = evaluate_vectors(samples, "max", seeds, VectorSettings(), methods, progress=_say).scores
         found[campaign] = {
             protocol: {
-                **{name: {key: float(scores[protocol][name][key]) for key in SHOWN} for name in methods},  # type: ignore[arg-type]
-                "mean": _mean_vector(samples, protocol, seeds),
+                name: {key: float(scores[protocol][name][key]) for key in SHOWN}  # type: ignore[arg-type]
+                for name in methods
             }
             for protocol in PROTOCOLS
         }
@@ -55,31 +52,6 @@ def main(seeds: int, *, is_quick: bool) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
-
-
-def _mean_vector(samples: VectorSamples, protocol: str, seeds: int) -> dict[str, float]:
-    """Scores of one answer to everything: the mean of the log times in training."""
-    every = [
-        vector_scores(_held(samples, folds), "max", samples.machines)
-        for folds in (
-            [list(by_sample(samples, seed)) for seed in range(seeds)]
-            if protocol == "sample"
-            else [list(by_application(samples))]
-        )
-    ]
-    return {key: float(np.mean([scores[key] for scores in every])) for key in SHOWN}
-
-
-def _held(samples: VectorSamples, folds: list[VectorFold]) -> Held:
-    true, predicted = list[Floats](), list[Floats]()
-    for fold in folds:
-        times = centred(samples.at(fold.train).log_seconds)
-        # A machine that no other application ran on has no mean: it is as the average machine.
-        mean = np.nansum(times, axis=0) / np.maximum(np.isfinite(times).sum(axis=0), 1)
-        true.append(samples.at(fold.test).targets)
-        predicted.append(np.broadcast_to(mean, true[-1].shape))
-    answers = np.vstack(predicted)
-    return Held(np.vstack(true), answers, answers, answers, np.ones(len(answers), bool))
 
 
 if __name__ == "__main__":

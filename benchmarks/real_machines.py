@@ -22,9 +22,10 @@ from transfer_data import data_folder
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.source.evaluation import evaluate_relative
 
-KERNEL_METHODS = ("unchanged", "benchmark_mean", "onehot_xgboost", "raw_xgboost", "raw_relative_amm_xgboost")
+KERNEL_METHODS = ("unchanged", "benchmark_mean", "typical", "onehot_xgboost", "raw_xgboost")
+AMMS = ("raw_amm_xgboost", "raw_relative_amm_xgboost")
 MACHINE_MODELS = ("bilinear", "mixture", "likeness", "anchored_xgboost", "attention", "best")
-WITHOUT_BENCHMARK = ("unchanged", "pair_median", "onehot_xgboost", "raw_xgboost", "best")
+WITHOUT_BENCHMARK = ("unchanged", "pair_median", "typical", "onehot_xgboost", "raw_xgboost", "best")
 Table = dict[str, float]
 
 
@@ -32,7 +33,7 @@ def main(*, quick: bool) -> None:
     """Evaluate, print the tables and the JSON line."""
     folder = data_folder()
     fleet = kernels(folder)
-    some = ("benchmark_mean", "mixture") if quick else (*KERNEL_METHODS, *MACHINE_MODELS)
+    some = ("benchmark_mean", "mixture") if quick else (*KERNEL_METHODS, *AMMS, *MACHINE_MODELS)
     found = {"kernels_lomo": {**_table(fleet, some, "lomo"), "roofline": _roofline(fleet)}}
     cheap = ("unchanged", "pair_median") if quick else WITHOUT_BENCHMARK
     for protocol in ("lomo", "loao"):

@@ -136,7 +136,7 @@ class ArgumentColumns:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns: `APP NAME` for a number, `APP NAME=WORD` for a word."""
-        return tuple(f"{app} {name}" if word is None else f"{app} {name}={word}" for app, name, word in self.keys)
+        return tuple(_column(*key) for key in self.keys)
 
     @classmethod
     def of(cls, apps: Sequence[str], args: Sequence[str]) -> "ArgumentColumns":
@@ -152,13 +152,24 @@ class ArgumentColumns:
 
     def table(self, apps: Sequence[str], args: Sequence[str]) -> NDArray[np.float64]:
         """One row a workload: signed log of numbers, 1 for a word; NaN for numbers that it does not have."""
-        place = {key: position for position, key in enumerate(self.keys)}
-        absent = np.array([np.nan if word is None else 0.0 for *_, word in self.keys])
-        table = np.repeat(absent[None], len(apps), axis=0)
-        for row, cells in enumerate(map(_cells, apps, args)):
-            for key in cells.keys() & place.keys():
-                table[row, place[key]] = cells[key]
-        return table
+        return described_by(self.names, apps, args)
+
+
+def described_by(names: Sequence[str], apps: Sequence[str], args: Sequence[str]) -> NDArray[np.float64]:
+    """One row a workload: what its arguments say in columns that `ArgumentColumns` has named, as its table has it."""
+    place = {name: position for position, name in enumerate(names)}
+    absent = np.array([0.0 if "=" in name else np.nan for name in names])
+    table = np.repeat(absent[None], len(apps), axis=0)
+    for row, cells in enumerate(map(_cells, apps, args)):
+        for key, value in cells.items():
+            position = place.get(_column(*key))
+            if position is not None:
+                table[row, position] = value
+    return table
+
+
+def _column(app: str, name: str, word: str | None) -> str:
+    return f"{app} {name}" if word is None else f"{app} {name}={word}"
 
 
 def _cells(app: str, args: str) -> dict[tuple[str, str, str | None], float]:

@@ -39,7 +39,16 @@ def register_source(
     """
     model = trained.model if with_amm else replace(trained.model, with_amm=None)
     method = BLEND if with_amm else trained.chosen_without_amm
-    shown = [method, "raw_xgboost", "onehot_xgboost", "spec_xgboost", "benchmark_mean", "unchanged", "pair_median"]
+    shown = [
+        method,
+        "raw_xgboost",
+        "onehot_xgboost",
+        "spec_xgboost",
+        "benchmark_mean",
+        "unchanged",
+        "pair_median",
+        "typical",
+    ]
     metrics = {
         f"{row['method']} unseen {row['unseen']} {score}": float(row[score])
         for row in trained.scores[trained.scores["method"].isin(shown)].to_dict("records")

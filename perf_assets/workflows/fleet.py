@@ -48,10 +48,17 @@ class Fleet:
         return load_catalogue(self.lake.site_catalogues())
 
     def tables(self) -> "FleetTables":
-        """Application runs, kernel runs and data sheets of all machines."""
+        """Application runs, kernel runs and data sheets of all machines.
+
+        Kernel times are per element of a node where the machines ran RAJAPerf at sizes of their own.
+        """
+        from perf_assets.features.fleet.per_element import sizes_in_words, sizes_match
         from perf_assets.features.fleet.samples import FleetTables
 
-        return FleetTables(self.runs(), *self.benchmark())
+        by_size, specs = self.benchmark()
+        if by_size.empty or sizes_match(by_size):
+            return FleetTables(self.runs(), by_size, specs)
+        return FleetTables(self.runs(), self.kernels_per_element(), specs, sizes_in_words(self._node_kernels()))
 
     def runs(self, machine: str | None = None) -> "pd.DataFrame":
         """Application runs of all machines, or of one."""
@@ -64,6 +71,17 @@ class Fleet:
         from perf_assets.features.fleet.samples import KERNELS_QUERY, SPECS_QUERY
 
         return self._rows(KERNELS_QUERY, machine), self._rows(SPECS_QUERY, machine)
+
+    def kernels_per_element(self, machine: str | None = None) -> "pd.DataFrame":
+        """Kernel times per element of a node, of all machines or of one."""
+        from perf_assets.features.fleet.per_element import kernels_per_element
+
+        return kernels_per_element(self._node_kernels(), machine)
+
+    def _node_kernels(self) -> "pd.DataFrame":
+        from perf_assets.features.fleet.per_element import NODE_KERNELS_QUERY
+
+        return self.warehouse.frame(NODE_KERNELS_QUERY)
 
     def vector_samples(self) -> "VectorSamples":
         """Runs of all machines as samples of relative-performance vectors."""

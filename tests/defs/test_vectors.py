@@ -59,7 +59,7 @@ def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path:
         the_next_training_is_judged_beside_the_champion(instance, lake, trained)
     scores = stored(lake, VECTOR_SCORES, "")
     assert set(scores["protocol"]) == {"sample"}
-    assert set(scores["method"]) == {*QUICK["components"], "majority", "best"}
+    assert set(scores["method"]) == {*QUICK["components"], "majority", "mean", "best"}
     assert (scores["app"] == ALL_APPS).sum() == 4
     assert scores["is_simulated"].all()
     assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_nothing", "retrained"}

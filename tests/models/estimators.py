@@ -207,10 +207,11 @@ SOURCE_METHODS = {
     "KernelLikeness": "likeness",
     "MachineMixture": "mixture",
     "PairMedian": "pair_median",
+    "TypicalTimes": "typical",
     "Unchanged": "unchanged",
 }
 """Names of methods by the kind that is stored."""
-VECTOR_METHODS = ("vae_dnn", "random_forest", "xgboost", "pairwise", "majority")
+VECTOR_METHODS = ("vae_dnn", "random_forest", "xgboost", "pairwise", "majority", "mean")
 
 
 def save_components(folder: Path) -> dict[str, Floats]:

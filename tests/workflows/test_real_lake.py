@@ -1,9 +1,11 @@
 """A folder of public measurements as bundles: files as they are, tables as samples, relative times as such."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -11,13 +13,17 @@ from click.testing import CliRunner
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.landing import COUNTERS, RUNS
+from perf_assets.features.fleet.samples import NODE
+from perf_assets.models.source.methods import MethodFactory
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.aliases import load_aliases
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land
 from perf_assets.storage.record import MachineRecord
+from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.landing.ingest import ingest_machine
 from perf_assets.workflows.landing.real_lake import RELATIVE, RealBundle, machines_of, real_bundles
+from tests.described import described_fleet
 
 
 @pytest.fixture
@@ -101,3 +107,37 @@ def test_all_public_measurements_are_bundles(shared_data: Path, tmp_path: Path) 
     assert {"dane", "tioga-gpu", "icelake-8360y", "gtx-980", "opal", "eagle"} < set(machines_of(bundles))
     assert len(recorded(lake, bundles, "opal", RUNS)) == 3
     assert len(recorded(lake, bundles, "dane", RUNS)) == 390
+
+
+def test_machines_that_ran_rajaperf_at_sizes_of_their_own_are_described_per_element(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    for name in ("rajaperf", "llnl_relative"):
+        if not (shared_data / name).is_dir():
+            pytest.skip(f"no {name} at {shared_data}")
+    source, lake, machines = tmp_path / "data", Lake(tmp_path / "lake"), ("dane", "lassen", "quartz", "tioga-gpu")
+    gcc = Path("rajaperf") / "quartz_cali" / "gcc_O3"
+    shutil.copytree(shared_data / gcc, source / gcc)
+    (source / "rajaperf" / "llnl_fleet").symlink_to(shared_data / "rajaperf" / "llnl_fleet")
+    (source / "llnl_relative").symlink_to(shared_data / "llnl_relative")
+    for bundle in real_bundles(source, load_aliases(lake)):
+        if bundle.facts.machine in machines:
+            land(lake, bundle.facts, None, bundle.write)
+    for machine in machines:
+        assert ingest_machine(lake, machine, read_bundle).quarantined_count == 0
+    fleet = Fleet(lake)
+    fleet.warehouse.rebuild()
+    tables = fleet.tables()
+    assert set(tables.kernels["placement"]) == {NODE}
+    described = described_fleet(tables)
+    samples = described.samples
+    assert samples.machines == machines
+    assert samples.is_benchmark.sum() > 40
+    other_work = ("GEMM", "2MM", "3MM", "MAT_MAT", "FLOYD", "HALO")
+    assert not [app for app in samples.apps[samples.is_benchmark] if any(name in app for name in other_work)]
+    assert {"quartz", "lassen"} < {samples.machines[machine] for machine in samples.training_machines}
+    triad = samples.log_seconds[:, samples.configurations.index("Stream_TRIAD 33554432 node")]
+    assert np.exp(triad[1] - triad[2]) < 0.05, "four V100 move data many times as fast as one core of Quartz"
+    assert "kripke.exe groups" in samples.counter_names
+    fitted = MethodFactory().fit("mixture", samples, "machine").predict(samples, samples.examples())
+    assert np.isfinite(fitted).all()

@@ -1,23 +1,26 @@
 """The demo on measured data: public measurements land, and everything that can be made of them is made."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from perf_assets.cli.support.output import print_json, print_table, say, say_stage
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import check_dagster_home
+from perf_assets.core.tables.models import AMMS
 from perf_assets.storage.lake import Lake
 
 _DRAWS = 3
 
 
 def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_quick: bool, as_json: bool) -> None:
-    """Land what is in a folder of measurements, ingest it, adapt models of its machines, and write the pages."""
+    """Land what is in a folder of measurements, ingest it, make every model of it that it allows, write the pages."""
     from perf_assets.cli.commands.landing.ingest import ingest_with_progress
     from perf_assets.defs.operate.launch import write_site
     from perf_assets.storage.aliases import known_applications, load_aliases
     from perf_assets.storage.landing import land
+    from perf_assets.storage.results import has_rows
     from perf_assets.workflows.landing.real_lake import machines_of, real_bundles
 
     check_dagster_home()
@@ -34,8 +37,8 @@ def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_
     aliases.save()
     outcomes = ingest_with_progress(machines)
     failures = {outcome.machine: outcome.failure for outcome in outcomes if outcome.failure}
-    problems = _models([name for name in machines if name not in failures], seed, is_quick=is_quick)
-    problems += write_site((), say_stage, has_amms=False)
+    problems = _models(lake, [name for name in machines if name not in failures], seed, is_quick=is_quick)
+    problems += write_site((), say_stage, has_amms=has_rows(lake, AMMS))
     rows = [
         {"machine": name, "bundles": sum(b.facts.machine == name for b in bundles), "failure": failures.get(name)}
         for name in machines
@@ -52,14 +55,23 @@ def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_
         sys.exit(1)
 
 
-def _models(machines: Sequence[str], seed: int, *, is_quick: bool) -> list[str]:
-    """Adapt a model of each machine that shares runs with another; why some were not made."""
-    from perf_assets.defs.operate.launch import adapt_machines
+def _models(lake: Lake, machines: Sequence[str], seed: int, *, is_quick: bool) -> list[str]:
+    """Describe machines, train source models, adapt to each machine, train vectors; why some were not made."""
+    from perf_assets.cli.commands.models.train import train
+    from perf_assets.core.vector_settings import VectorSettings
+    from perf_assets.defs.operate.launch import adapt_machines, make_vectors
+    from perf_assets.features.vectors import SLOWEST
 
+    vectors = VectorSettings.quick() if is_quick else VectorSettings()
+    steps: list[Callable[[], None]] = [
+        lambda: train(lake, seed, is_quick=is_quick),
+        *(partial(adapt_machines, [name], seed, 1 if is_quick else _DRAWS, say_stage) for name in machines),
+        lambda: make_vectors(SLOWEST, seed, 0, vectors, say_stage),
+    ]
     problems = []
-    for machine in machines:
+    for step in steps:
         try:
-            adapt_machines([machine], seed, 1 if is_quick else _DRAWS, say_stage)
+            step()
         except BadInputError as error:
             problems.append(str(error))
     return problems

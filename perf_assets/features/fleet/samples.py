@@ -1,5 +1,6 @@
 """Tables of the warehouse to aligned samples: application runs beside RAJAPerf, which describes every machine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
@@ -11,6 +12,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.runs import CONFIGURATION, ENVIRONMENTS, FEATURES, RAJAPERF_APP
+from perf_assets.features.arguments import ArgumentColumns, described_by
 from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples, physical
 from perf_assets.features.tables.paired import with_specification
 
@@ -27,6 +29,10 @@ _HALF = "half_busy_core"
 PLACEMENTS = ("core", "share")
 """What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
 GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
+NODE = "node"
+"""Placement of times per element of a node, which stand for `PLACEMENTS` where machines ran no sizes in common."""
+_MOST_ARGUMENTS = 64
+"""Columns that arguments of workloads without counters make: those that most workloads have."""
 MOST_CONFIGURATIONS = 2000
 """Configurations of an application on a machine that are learned from; docs/scale.md says what more would bring."""
 
@@ -35,8 +41,7 @@ RUNS_QUERY = f"""
         {", ".join(feature.name for feature in XAMM_FEATURES)}
     FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL ORDER BY ALL
 """
-KERNELS_QUERY = f"""
-    WITH usable AS (
+USABLE_KERNELS = f"""
         SELECT timings.*, variant LIKE '%OpenMP' AS is_threaded FROM {TIMINGS.name} AS timings
         JOIN {ENVIRONMENTS.name} AS made ON made.machine = timings.machine AND made.app = {RAJAPERF_APP}
             AND made.environment = coalesce(timings.environment, '{UNKNOWN}')
@@ -45,7 +50,10 @@ KERNELS_QUERY = f"""
         QUALIFY is_default = bool_or(is_default) OVER (
             PARTITION BY timings.machine, kernel, problem_size, variant, tuning, threads
         )
-    ), most AS (
+"""
+"""Kernel runs that may be used, of the environment that stands for the machine where it ran there."""
+KERNELS_QUERY = f"""
+    WITH usable AS ({USABLE_KERNELS}), most AS (
         SELECT machine, max(threads) AS most_threads FROM usable WHERE is_threaded GROUP BY machine
     ), middle AS (
         SELECT machine, most_threads, arg_min(threads, abs(ln(2.0 * threads / most_threads))) AS middle_threads
@@ -83,27 +91,38 @@ class FleetTables:
     runs: pd.DataFrame
     kernels: pd.DataFrame
     specs: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    """What a person should know about how machines are described."""
 
     def of(self, machines: list[str]) -> "FleetTables":
         """Rows of some machines."""
-        return FleetTables(*(t[t["machine"].isin(machines)] for t in (self.runs, self.kernels, self.specs)))
+        runs, kernels, specs = (t[t["machine"].isin(machines)] for t in (self.runs, self.kernels, self.specs))
+        return replace(self, runs=runs, kernels=kernels, specs=specs)
 
     def with_machine(self, machine: str, present: "FleetTables") -> "FleetTables":
         """Tables with other rows of one machine, whether or not it was there."""
         parts = ((self.runs, present.runs), (self.kernels, present.kernels), (self.specs, present.specs))
-        return FleetTables(*(pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts))
+        runs, kernels, specs = (
+            pd.concat([old[old["machine"] != machine], new], ignore_index=True) for old, new in parts
+        )
+        return replace(self, runs=runs, kernels=kernels, specs=specs)
 
 
 def fleet_samples(
-    tables: FleetTables, *, with_scaling: bool = False, most_configurations: int = MOST_CONFIGURATIONS
+    tables: FleetTables,
+    *,
+    with_scaling: bool = False,
+    most_configurations: int = MOST_CONFIGURATIONS,
+    counter_names: Sequence[str] | None = None,
 ) -> PairedSamples:
     """Align application runs and kernel runs of all machines that have both or RAJAPerf alone.
 
     Machines without RAJAPerf, or with little of it, are left out, with a note: nothing describes them. `with_scaling`
     adds kernel runs with about half of the threads, for AMMs. Of an application on a machine at most
-    `most_configurations` are kept.
+    `most_configurations` are kept. Configurations without counters anywhere are described by their arguments beside
+    ranks and threads, in further columns: those of `counter_names`, where samples are to have the columns of others.
     """
-    described = _well_described(tables.kernels)
+    described = well_described(tables.kernels)
     undescribed = sorted({*tables.runs["machine"], *tables.kernels["machine"]} - set(described))
     tables = tables.of(described)
     benchmark = benchmark_samples(tables.kernels, with_scaling=with_scaling)
@@ -112,19 +131,25 @@ def fleet_samples(
     paired = _paired_configurations(runs)
     configurations = _some_of_each(runs, paired, most_configurations)
     log_seconds, counters = _application_part(runs, machines, configurations)
+    names, of_arguments = _arguments(configurations, log_seconds, counters, counter_names)
     assert benchmark.benchmark_settings is not None
     samples = replace(
         benchmark,
+        counter_names=(*benchmark.counter_names, *names),
         configurations=(*(configuration_name(key) for key in configurations), *benchmark.configurations),
         apps=np.concatenate([configurations.get_level_values("app").to_numpy(np.str_), benchmark.apps]),
         is_benchmark=np.repeat([False, True], [len(configurations), len(benchmark.apps)]),
-        counters=np.concatenate([counters, benchmark.counters], axis=1),
+        counters=np.concatenate(
+            [np.concatenate([counters, benchmark.counters], axis=1), _padded(of_arguments, len(benchmark.apps))], axis=2
+        ),
         log_seconds=np.concatenate([log_seconds, benchmark.log_seconds], axis=1),
         benchmark_settings=np.concatenate([np.full(len(configurations), ""), benchmark.benchmark_settings]),
         benchmark_only=np.asarray(np.isnan(log_seconds).all(axis=1)),
         notes=(
+            *tables.notes,
             *(f"{machine} has no RAJAPerf runs, or too few, and is left out" for machine in undescribed),
             *_left_out(len(configurations), len(paired), most_configurations),
+            *_without_counters(counters, names),
         ),
     )
     specs = _specifications(tables.specs, machines)
@@ -153,9 +178,9 @@ def benchmark_samples(kernels: pd.DataFrame, *, with_scaling: bool = False) -> P
     )
 
 
-def _well_described(kernels: pd.DataFrame) -> list[str]:
+def well_described(kernels: pd.DataFrame) -> list[str]:
     """Machines that have at least half of the kernel runs that are usual: those that one lacks are lost for all."""
-    on_host = kernels[kernels["placement"].isin(["core", "busy_core"])]
+    on_host = kernels[kernels["placement"].isin(["core", "busy_core", NODE])]
     keys = on_host[["kernel", "problem_size", "placement"]].apply(tuple, axis=1)
     counts = keys.value_counts()
     usual = set(counts[counts >= on_host["machine"].nunique() / 2].index)
@@ -271,6 +296,45 @@ def _some_of_each(runs: pd.DataFrame, paired: pd.MultiIndex, most: int) -> pd.Mu
     rows = runs.loc[position >= 0, ["machine", "app"]].assign(position=position[position >= 0])
     place = rows.assign(drawn=drawn[rows["position"]]).groupby(["machine", "app"])["drawn"].rank("first")
     return paired[np.unique(rows["position"][place <= most])]
+
+
+def is_bare(counters: Floats) -> Mask:
+    """Whether runs lack every feature that counters make, from columns as `RUN_COLUMNS` begins; the last axis goes."""
+    return np.asarray(~np.isfinite(counters[..., : len(XAMM_FEATURES)]).any(axis=-1))
+
+
+def argument_names(counter_names: Sequence[str]) -> list[str]:
+    """Columns of samples that arguments of workloads without counters have made."""
+    return [name for name in counter_names if name not in (*RUN_COLUMNS, *KERNEL_COLUMNS)]
+
+
+def _arguments(
+    configurations: pd.MultiIndex, log_seconds: Floats, counters: Floats, counter_names: Sequence[str] | None
+) -> tuple[list[str], Floats]:
+    """Columns of arguments, and machines x configurations x these; NaN where a configuration has counters."""
+    bare = np.flatnonzero(is_bare(counters).all(axis=0))
+    apps, args = (configurations.get_level_values(name).astype(str)[bare].tolist() for name in ("app", "args"))
+    if counter_names is None:
+        every = ArgumentColumns.of(apps, args).names
+        uses = (np.nan_to_num(described_by(every, apps, args)) != 0).sum(axis=0)
+        names = [every[column] for column in sorted(np.argsort(-uses, kind="stable")[:_MOST_ARGUMENTS])]
+    else:
+        names = argument_names(counter_names)
+    values = np.full((*log_seconds.shape, len(names)), np.nan)
+    ran = np.isfinite(log_seconds[:, bare])
+    values[:, bare] = np.where(ran[:, :, None], described_by(names, apps, args)[None], np.nan)
+    return names, values
+
+
+def _padded(values: Floats, count: int) -> Floats:
+    """Arguments of application runs, and of so many kernel runs, which have none."""
+    return np.concatenate([values, np.full((len(values), count, values.shape[2]), np.nan)], axis=1)
+
+
+def _without_counters(counters: Floats, names: Sequence[str]) -> list[str]:
+    count = int(is_bare(counters).all(axis=0).sum())
+    by = f"ranks, threads and {len(names)} columns of arguments"
+    return [f"{count} configurations have no counters: {by} describe them"] if count else []
 
 
 def _left_out(kept: int, count: int, most: int) -> list[str]:

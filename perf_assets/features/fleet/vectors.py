@@ -8,7 +8,13 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import VECTOR_FEATURES
 from perf_assets.core.tables.runs import CONFIGURATION, VECTOR_FEATURES_TABLE
-from perf_assets.features.fleet.samples import FleetTables, configuration_name, fleet_samples, uses_device
+from perf_assets.features.fleet.samples import (
+    FleetTables,
+    argument_names,
+    configuration_name,
+    fleet_samples,
+    uses_device,
+)
 from perf_assets.features.samples import HOST
 from perf_assets.features.vectors import VectorSamples
 
@@ -53,10 +59,17 @@ def fleet_vectors(runs: pd.DataFrame, tables: FleetTables) -> VectorSamples:
         [[position[f"{m}{HOST}" if host and device_of[m] else m] for m in machines] for host in on_host], np.intp
     )
     features = rows.assign(uses_gpus=(~on_host[row]).astype(float))[list(RUN_FEATURES)].to_numpy(float)
+    # Arguments of workloads without counters; a run's own time stays the last of its features.
+    named_arguments = argument_names(paired.counter_names)
+    place = {name: i for i, name in enumerate(paired.configurations)}
+    columns = [paired.counter_names.index(name) for name in named_arguments]
+    in_paired = np.array([place[name] for name in names], np.intp)[row]
+    arguments = paired.counters[views[row, source], in_paired][:, columns]
+    features = np.hstack([features[:, :-1], arguments, features[:, -1:]])
     apps = rows.drop_duplicates("configuration").set_index("configuration").loc[names, "app"].to_numpy(np.str_)
     return VectorSamples(
         machines=tuple(machines),
-        feature_names=RUN_FEATURES,
+        feature_names=(*RUN_FEATURES[:-1], *named_arguments, RUN_FEATURES[-1]),
         configurations=tuple(names),
         apps=apps,
         log_seconds=log_seconds,

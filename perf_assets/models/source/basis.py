@@ -86,7 +86,8 @@ class PriorBasis:
             own_kernels = completed_kernels(self.samples, own)
         kernels = pd.concat([kernels, own_kernels])
         present = pd.concat([others, runs], ignore_index=True) if len(runs) else others
-        return fleet_samples(FleetTables(present, kernels.reset_index(drop=True), sheets))
+        tables = FleetTables(present, kernels.reset_index(drop=True), sheets)
+        return fleet_samples(tables, counter_names=self.samples.counter_names)
 
     def prior(self, target: str, source: str, described: Descriptions) -> Prior:
         """What is expected of runs on a machine, as programs see it, before one of them is known."""

@@ -15,6 +15,7 @@ from perf_assets.features.folds import BY_UNSEEN, Fold, Unseen
 from perf_assets.features.samples import Examples, Floats, PairedSamples
 from perf_assets.models.common.blending import most_even, weight_grid
 from perf_assets.models.common.contract import PairPredictor
+from perf_assets.models.source.plain import PLAIN
 
 _CAUTIONS = (0.0, 0.1, 0.2, 0.3)
 FitComponent = Callable[[str, PairedSamples], PairPredictor]
@@ -54,7 +55,7 @@ class HeldOutFold:
 
 def fit_blend(samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent) -> Blend:
     """Fit all components on `samples`, and their weights on folds within it."""
-    weights, caution = choose_weights(held_out_folds(samples, unseen, names, fit), len(names))
+    weights, caution = choose_weights(held_out_folds(samples, unseen, names, fit), len(names), plain=plain_among(names))
     fitted = {name: fit(name, samples) for name in names}
     return Blend(fitted, dict(zip(names, map(float, weights), strict=True)), caution)
 
@@ -99,18 +100,33 @@ def distance(samples: PairedSamples, examples: Examples) -> Floats:
 
 
 def choose_weights(
-    held_out: Sequence[HeldOutFold], count: int, importance: Floats | None = None
+    held_out: Sequence[HeldOutFold], count: int, importance: Floats | None = None, plain: Sequence[int] = ()
 ) -> tuple[Floats, float]:
     """Non-negative weights with sum 1, and the caution, with the smallest mean error |predicted / true - 1|.
 
-    The mean is over what was held out, each by its `importance` (all alike by default). With nothing held out all
-    components count the same.
+    The mean is over what was held out, each by its `importance` (all alike by default). Where weights chosen on other
+    folds do no better than a plain answer alone (`plain` are their positions), that one answers: weights that fit the
+    chance of a few folds are worse. With nothing held out all count the same.
     """
     if not held_out:
         return np.full(count, 1 / count), 0.0
-    tried = [(weights, caution) for caution in _CAUTIONS for weights in weight_grid(count)]
-    errors = np.array([np.average([_error(fold, *blend) for fold in held_out], weights=importance) for blend in tried])
-    return tried[most_even(np.array([weights for weights, _ in tried]), errors)]
+    cautions = _CAUTIONS if any(fold.distance.any() for fold in held_out) else _CAUTIONS[:1]
+    tried = [(weights, caution) for caution in cautions for weights in weight_grid(count)]
+    weights = np.array([weights for weights, _ in tried])
+    errors = np.array([[_error(fold, *blend) for fold in held_out] for blend in tried])
+    if plain and len(held_out) > 1:
+        alone = [number for number, (w, caution) in enumerate(tried) if caution == 0 and w[list(plain)].max() == 1]
+        others = [np.delete(errors, fold, axis=1).mean(axis=1) for fold in range(len(held_out))]
+        chosen = [errors[most_even(weights, known), fold] for fold, known in enumerate(others)]
+        best = min(alone, key=lambda number: errors[number].mean())
+        if errors[best].mean() <= np.mean(chosen):
+            return tried[best]
+    return tried[most_even(weights, np.average(errors, axis=1, weights=importance))]
+
+
+def plain_among(names: Sequence[str]) -> list[int]:
+    """Positions of plain answers."""
+    return [position for position, name in enumerate(names) if name in PLAIN]
 
 
 def choose_by_log_error(held_out: Sequence[HeldOutFold], count: int) -> Floats:

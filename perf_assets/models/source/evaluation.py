@@ -25,6 +25,7 @@ from perf_assets.models.source.blend import (
     distance,
     fold_predictions,
     held_out_fold,
+    plain_among,
 )
 from perf_assets.models.source.methods import MethodFactory, best_components, check_method
 
@@ -185,7 +186,8 @@ class _Predictions:
             return by_method
         names = best_components(fold.train, fold.unseen)
         inner = self._inner.get(key, {})
-        weights, caution = choose_weights([inner[other] for other in sorted(inner)], len(names))
+        held_out = [inner[other] for other in sorted(inner)]
+        weights, caution = choose_weights(held_out, len(names), plain=plain_among(names))
         best = blended([by_method[name] for name in names], weights, caution, distance(samples, fold.test))
         return {**by_method, _BEST: best}
 

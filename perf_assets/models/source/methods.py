@@ -18,6 +18,7 @@ from perf_assets.models.source.blend import fit_blend
 from perf_assets.models.source.described_trees import DescribedTrees
 from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
 from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
+from perf_assets.models.source.typical import TypicalTimes
 
 Fitted = TypeVar("Fitted")
 
@@ -42,6 +43,7 @@ _PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
     "unchanged": lambda samples: Unchanged(),
     "benchmark_mean": lambda samples: BenchmarkMean(),
     "pair_median": PairMedian.fit,
+    "typical": TypicalTimes.fit,
 }
 """Answers that need no model."""
 _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "likeness", "anchored", "benchmark")
@@ -129,7 +131,7 @@ def default_methods(samples: PairedSamples, downstream: Iterable[str] = ("xgboos
 
 
 def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
-    """What `best` blends: trees (with specifications if given) and attention; without a benchmark, what is left.
+    """What `best` blends: trees (with specifications if given) and attention; without a benchmark plain answers, too.
 
     Only where the machine is new do the closed forms add to attention: the bilinear model, which has fewer weights to
     fit on few machines, and the mixture of known machines.
@@ -139,7 +141,9 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
     if unseen == "machine":
         wanted += ["bilinear", "mixture"]
     if not samples.is_benchmark.any():
-        wanted = ["raw_xgboost", "onehot_xgboost", "spec_xgboost", "pair_median"]
+        # Of a machine that is new without a benchmark no pair has a median ratio: it would be "unchanged" again.
+        plain = ["unchanged", "pair_median"] if unseen == "application" else ["unchanged"]
+        wanted = ["raw_xgboost", "onehot_xgboost", "spec_xgboost", *plain, "typical"]
     return [name for name in wanted if _obstacle(name, samples) is None]
 
 

@@ -13,6 +13,7 @@ PLAIN = {
     "unchanged": "the time on the source unchanged",
     "benchmark_mean": "the mean benchmark ratio",
     "pair_median": "the median ratio of the pair",
+    "typical": "the mean over the machines where the run was made, corrected by how fast machines typically are",
 }
 """Plain answers by name, in words."""
 

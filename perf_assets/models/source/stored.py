@@ -12,6 +12,7 @@ from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.described_trees import DescribedTrees
 from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
 from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
+from perf_assets.models.source.typical import TypicalTimes
 
 _FILE = "kind.json"
 _KINDS: dict[str, type["StoredPredictor"]] = {
@@ -25,6 +26,7 @@ _KINDS: dict[str, type["StoredPredictor"]] = {
         KernelLikeness,
         MachineMixture,
         PairMedian,
+        TypicalTimes,
         Unchanged,
     )
 }

@@ -1,4 +1,8 @@
-"""`best`: a blend of methods that learns weights, intervals and orders from predictions of held-out training rows."""
+"""`best`: a blend of methods that learns weights, intervals and orders from predictions of held-out training rows.
+
+Where an application will be new, a few held-out applications say too little to weigh methods by: all count the same,
+and their mean is shrunk towards the mean vector of the known applications, as far as held-out applications ask for it.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ from perf_assets.models.common import archive
 from perf_assets.models.common.blending import most_even, weight_grid
 from perf_assets.models.common.conformal import conformal_quantile
 from perf_assets.models.vectors.methods import (
+    MEAN,
     PAIRWISE,
     VectorPredictor,
     fit_method,
@@ -26,6 +31,8 @@ Progress = Callable[[str], None]
 _FOLDS = 3
 _APPLICATION_FOLDS = 2
 """Each is a fit of every method, and there is one blend for each application that is held out outside."""
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the methods in a blend for new applications; the rest is the mean vector."""
 _MOST_SAMPLES = 3000
 """Samples that are learned from where weights are chosen: those of a configuration say almost the same."""
 _NEIGHBOURS = 100
@@ -71,9 +78,10 @@ class VectorBlend:
 
     components: Mapping[str, VectorPredictor]
     weights: Mapping[str, float]
-    """Weights for times: smallest squared error of relative times; equal where an application is new."""
+    """Weights for times: smallest squared error of relative times; where an application is new, equal but for that of
+    the mean vector."""
     order_weights: Mapping[str, float]
-    """Weights for the ranking: most held-out rows in the right order; equal where an application is new."""
+    """Weights for the ranking: most held-out rows in the right order; those for times where an application is new."""
     held_out: HeldOutVectors
     seen: frozenset[str]
     """Machines, or hosts of machines with GPUs, that programs ran on in training."""
@@ -156,27 +164,29 @@ def fit_blend(
 ) -> VectorBlend:
     """Choose weights and learn errors on folds within `samples` (of whole applications where those will be new)."""
     components = settings.components
+    tried = [*components, MEAN] if unseen == "application" else components
     parts: list[dict[str, Floats]] = []
     truths: list[Floats] = []
     names: list[str] = []
+    apps: list[str] = []
     folds = _inner_folds(samples, unseen, seed)
     for number, test in enumerate(folds, 1):
         train, tested = samples.at(~test).at_most(_MOST_SAMPLES, seed), samples.at(test)
-        predicted = {name: fit_method(name, train, seed, settings).predict(tested) for name in components}
+        predicted = {name: fit_method(name, train, seed, settings).predict(tested) for name in tried}
         parts.append(_answered(predicted, strangers(tested, seen_by(train))))
         truths.append(tested.targets)
         names += tested.names
+        apps += tested.apps[tested.row].tolist()
         progress(f"held-out part {number} of {len(folds)} predicted")
-    predicted = {name: np.vstack([part[name] for part in parts]) for name in components}
+    predicted = {name: np.vstack([part[name] for part in parts]) for name in tried}
     true = np.vstack(truths)
-    # A few held-out applications say little about another one: weights that are chosen on them fit their chance.
-    weights: dict[str, float] = dict.fromkeys(components, 1 / len(components))
-    order_weights = weights
-    if unseen is None:
+    if unseen == "application":
+        weights = order_weights = shrunk_weights(predicted, true, np.array(apps))
+    else:
         weights, order_weights = (choose_weights(predicted, true, loss) for loss in (_squared_error, _wrong_orders))
     models = {
         name: (fitted or {}).get(name) or fit_method(name, samples, seed, settings)
-        for name in components
+        for name in tried
         if name in weights or name in order_weights or name == PAIRWISE
     }
     kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
@@ -224,6 +234,27 @@ def choose_weights(
     losses = np.array([loss(_mixed(predictions, dict(zip(names, weights, strict=True))), true) for weights in grid])
     even = grid[most_even(grid, losses)]
     return {name: float(weight) for name, weight in zip(names, even, strict=True) if weight > 0}
+
+
+def shrunk_weights(
+    found: Mapping[str, Floats], true: Floats, apps: "np.ndarray[tuple[int], np.dtype[np.str_]]"
+) -> dict[str, float]:
+    """Equal weights of the methods, and that of the mean vector, with the smallest squared error over applications.
+
+    The mean vector alone answers where shares that are chosen on the other applications do no better than it.
+    """
+    methods = [name for name in found if name != MEAN]
+    blends = [
+        {MEAN: 1 - share} | dict.fromkeys(methods, share / len(methods)) if share else {MEAN: 1.0} for share in _SHARES
+    ]
+    rows = [apps == app for app in np.unique(apps)]
+    losses = np.array([[_squared_error(_mixed(found, w)[own], true[own]) / own.sum() for own in rows] for w in blends])
+    best = int(losses.mean(axis=1).argmin())
+    if len(rows) > 1:
+        others = [int(np.delete(losses, place, axis=1).mean(axis=1).argmin()) for place in range(len(rows))]
+        if np.mean([losses[share, place] for place, share in enumerate(others)]) >= losses[0].mean():
+            best = 0
+    return {name: weight for name, weight in blends[best].items() if weight > 0}
 
 
 def clearness(ranked: Floats, asked: Mask, spread: Floats) -> Floats:

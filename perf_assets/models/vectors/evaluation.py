@@ -21,7 +21,7 @@ from perf_assets.features.vectors import (
 )
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.vectors.blend import fit_blend
-from perf_assets.models.vectors.methods import MAJORITY, Majority, fit_method
+from perf_assets.models.vectors.methods import MAJORITY, MEAN, Majority, fit_method
 from perf_assets.models.vectors.scores import (
     OWN_DOUBTS,
     Held,
@@ -33,7 +33,7 @@ from perf_assets.models.vectors.scores import (
 
 BEST = "best"
 _TYPICAL = "typical order"
-METHODS = (*COMPONENTS, MAJORITY, BEST)
+METHODS = (*COMPONENTS, MAJORITY, MEAN, BEST)
 PROTOCOLS: dict[str, Unseen | None] = {"sample": None, "app": "application"}
 """What is new in each protocol: only the configuration, or the whole application."""
 COLUMN_OF = {name: f"{name}_ratio" for name in ("mae", "mape", "same_order", "top1", "regret", "auc", *OWN_DOUBTS)}
@@ -94,9 +94,9 @@ def evaluate_vectors(
 ) -> VectorEvaluation:
     """Run the protocols. Scores of a seed are of all its folds together, so that every held-out sample counts once.
 
-    Methods are those given, or the components of the settings, the majority order and their blend.
+    Methods are those given, or the components of the settings, the majority order, the mean vector and their blend.
     """
-    methods = (*settings.components, MAJORITY, BEST) if methods is None else methods
+    methods = (*settings.components, MAJORITY, MEAN, BEST) if methods is None else methods
     check_reference(reference, samples.machines)
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:

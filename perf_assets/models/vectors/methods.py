@@ -21,6 +21,7 @@ from perf_assets.models.source.stored import StoredPredictor, load_predictor, sa
 from perf_assets.models.vectors.vae_dnn import VaeDnn
 
 MAJORITY = "majority"
+MEAN = "mean"
 PAIRWISE = "pairwise"
 _KIND_FILE = "method.json"
 _TREES_FILE = "machines.json"
@@ -219,10 +220,39 @@ class Majority:
         return self._found[key]
 
 
+class MeanVector:
+    """The mean vector of the training applications, each of which counts the same, whatever the run."""
+
+    def __init__(self, log_times: Floats) -> None:
+        self._log_times = log_times
+
+    @classmethod
+    def fit(cls, samples: VectorSamples) -> "MeanVector":
+        """Fit to all configurations; a machine that ran nothing is as the average machine."""
+        times = centred(samples.log_seconds)
+        by_app = [times[samples.apps == app] for app in np.unique(samples.apps)]
+        return cls(_means(np.stack([np.where(np.isfinite(own).any(axis=0), _means(own), np.nan) for own in by_app])))
+
+    def predict(self, samples: VectorSamples) -> Floats:
+        """Log times, the same for every sample."""
+        return np.broadcast_to(self._log_times, (len(samples), len(self._log_times)))
+
+    def save(self, folder: Path) -> None:
+        """Store into a folder, without pickle."""
+        folder.mkdir(parents=True, exist_ok=True)
+        archive.save(folder / "mean.npz", {}, {"log_times": self._log_times})
+
+    @classmethod
+    def load(cls, folder: Path) -> "MeanVector":
+        """Read what `save` wrote."""
+        return cls(archive.load(folder / "mean.npz")[1]["log_times"])
+
+
 _FIT: dict[str, Callable[[VectorSamples, int], VectorPredictor]] = {
     "xgboost": VectorTrees.fit,
     PAIRWISE: Pairwise.fit,
     MAJORITY: lambda samples, _: Majority.fit(samples),
+    MEAN: lambda samples, _: MeanVector.fit(samples),
 }
 _LOAD: dict[str, Callable[[Path], VectorPredictor]] = {
     "vae_dnn": VaeDnn.load,
@@ -230,6 +260,7 @@ _LOAD: dict[str, Callable[[Path], VectorPredictor]] = {
     "xgboost": VectorTrees.load,
     PAIRWISE: Pairwise.load,
     MAJORITY: Majority.load,
+    MEAN: MeanVector.load,
 }
 
 

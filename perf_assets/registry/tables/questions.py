@@ -9,8 +9,9 @@ from mlflow.types import ColSpec, DataType
 from numpy.typing import NDArray
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.fleet.samples import RUN_COLUMNS, configuration_name
-from perf_assets.features.samples import HOST, Indices, Mask, PairedSamples
+from perf_assets.features.arguments import described_by
+from perf_assets.features.fleet.samples import RUN_COLUMNS, argument_names, configuration_name, is_bare
+from perf_assets.features.samples import HOST, Floats, Indices, Mask, PairedSamples
 from perf_assets.models.common.questions import Questions
 
 _FEW = 50
@@ -50,6 +51,7 @@ def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSample
     for position, name in enumerate(samples.counter_names):
         if name in columns:
             counters[:, position] = columns[name]
+    counters = with_arguments(counters, samples.counter_names, list(map(str, apps)), list(map(str, args)))
     return Questions(
         sources=_seen_as(columns["source_machine"].tolist(), on_gpus, samples),
         targets=_seen_as(targets, on_gpus, samples),
@@ -58,6 +60,20 @@ def questions(table: pd.DataFrame, targets: Sequence[str], samples: PairedSample
         counters=counters,
         log_seconds=np.log(columns["wall_seconds"].astype(float)),
     )
+
+
+def with_arguments(counters: Floats, names: Sequence[str], apps: Sequence[str], args: Sequence[str]) -> Floats:
+    """Columns of runs, those without counters described by their arguments, where a model has columns of arguments."""
+    of_arguments = argument_names(names)
+    if not of_arguments:
+        return counters
+    bare = np.flatnonzero(is_bare(counters))
+    columns = np.array([names.index(name) for name in of_arguments], np.intp)
+    rows = bare.tolist()
+    values = described_by(of_arguments, [apps[row] for row in rows], [args[row] for row in rows])
+    counters = counters.copy()
+    counters[np.ix_(bare, columns)] = values
+    return counters
 
 
 def example_runs(samples: PairedSamples, sources: Indices, rows: Indices, *, uses_gpus: Sequence[bool]) -> pd.DataFrame:

@@ -5,11 +5,11 @@ import pandas as pd
 from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
 
-from perf_assets.features.fleet.samples import RUN_COLUMNS
+from perf_assets.features.fleet.samples import RUN_COLUMNS, argument_names
 from perf_assets.features.fleet.vectors import RUN_FEATURES
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.model import Runs, VectorModel
-from perf_assets.registry.tables.questions import NEEDED, check_runs
+from perf_assets.registry.tables.questions import NEEDED, check_runs, with_arguments
 
 _MEASURED = tuple(dict.fromkeys((*RUN_FEATURES, *RUN_COLUMNS)))
 _OPTIONAL = tuple(name for name in _MEASURED if name not in (*NEEDED, "uses_gpus"))
@@ -18,6 +18,7 @@ SIGNATURE = ModelSignature(
         [
             ColSpec(DataType.string, "source_machine"),
             ColSpec(DataType.string, "app"),
+            ColSpec(DataType.string, "args", required=False),
             ColSpec(DataType.long, "ranks"),
             ColSpec(DataType.long, "threads"),
             ColSpec(DataType.boolean, "uses_gpus", required=False),
@@ -48,14 +49,19 @@ def answer(table: pd.DataFrame, model: VectorModel, reference: str | None = None
     check_runs(table)
     on_gpus = table["uses_gpus"].fillna(True) if "uses_gpus" in table else pd.Series(True, table.index)
     on_gpus = on_gpus.astype(bool)
+    apps = table["app"].astype(str).tolist()
+    args = table["args"].fillna("").astype(str).tolist() if "args" in table else [""] * len(table)
+    names = model.known.counter_names
     complete = table.assign(uses_gpus=on_gpus.astype(float))
+    counters = with_arguments(complete.reindex(columns=list(names)).to_numpy(float), names, apps, args)
+    complete = complete.assign(**{name: counters[:, names.index(name)] for name in argument_names(names)})
     predicted = model.predict(
         Runs(
             table["source_machine"].astype(str).tolist(),
-            table["app"].astype(str).tolist(),
+            apps,
             on_gpus.to_numpy(bool),
             complete.reindex(columns=list(model.feature_names)).to_numpy(float),
-            complete.reindex(columns=list(model.known.counter_names)).to_numpy(float),
+            counters,
         ),
         reference,
     )
@@ -86,6 +92,7 @@ def example_questions(samples: VectorSamples, count: int = 3) -> pd.DataFrame:
     return both.assign(
         source_machine=np.array(samples.machines)[part.source],
         app=part.apps[part.row],
+        args="",
         ranks=both["ranks"].astype(int),
         threads=both["threads"].astype(int),
         uses_gpus=both["uses_gpus"] > 0,

@@ -9,6 +9,7 @@ NAMES = {
     "xgboost": "XGBoost",
     "pairwise": "pairs of machines",
     "majority": "majority order",
+    "mean": "mean vector",
     "best": "best (blend)",
 }
 GROWTH_NAMES = {

@@ -95,8 +95,11 @@ def _named(correlations: "pd.Series[float]") -> str:
     return ", ".join(shown) or "\N{EN DASH}"
 
 
-def amm_page(rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart, components: pd.DataFrame) -> str:
+def amm_page(
+    rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart, components: pd.DataFrame, *, is_per_element: bool = False
+) -> str:
     """The page of all AMMs; `rows` of `model_amm__machines` say which data they are from."""
+    made_of = "its times per element of a node, as machines ran RAJAPerf at different sizes"
     kernels = (
         "What an encoder learned has no names. A component is known by the kernels whose time, relative to the mean of "
         "the machine, goes with it from machine to machine (rank correlation in brackets, at least 0.7; averaged over "
@@ -107,7 +110,7 @@ def amm_page(rows: pd.DataFrame, heat_map: Chart, on_a_map: Chart, components: p
     return results_page(
         "Abstract machine models",
         origin(rows),
-        "AMM: a vector per machine as programs see it, made of its RAJAPerf runs.",
+        f"AMM: a vector per machine as programs see it, made of {made_of if is_per_element else 'its RAJAPerf runs'}.",
         [
             Part("Map of machines", "", [on_a_map]),
             Part("What components stand for", kernels, [], {"Components and the kernels they go with": components}),

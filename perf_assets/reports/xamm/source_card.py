@@ -43,8 +43,8 @@ Chain: {chain} -> manifests {provenance.get("manifests_digest", "unknown")}
 
 ## On held-out applications and machines
 
-`with_amm` is the blend, its weights for a fold chosen on the others. `unchanged`, `benchmark_mean` and `pair_median`
-are the plain answers it steps aside for.
+`with_amm` is the blend, its weights for a fold chosen on the others. `unchanged`, `benchmark_mean`, `pair_median`
+and `typical` are the plain answers it steps aside for.
 
 {markdown_rows(scores, ".3f")}
 

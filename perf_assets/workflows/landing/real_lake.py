@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,17 @@ CAMPAIGNS = (
     ("borax", "boraxo", "dane", "mammoth", "matrix-cpu", "tioga-cpu", "tioga-gpu"),
 )
 """Machines of the relative speeds that were measured in one way."""
+TRANSCRIBED = {
+    "spr-ddr": "dane",
+    "p9-v100": "lassen",
+    "cas-a100": "cas-a100",
+    "epyc-mi250x": "tioga-gpu",
+    "epyc-mi300a": "rzadams",
+}
+"""Machines of the transcribed kernel times, and the machine that they describe: the same one, but for poodle's spr-ddr,
+which has the processors of dane."""
+MEASURED_ON = "measured on"
+"""Label of RAJAPerf runs that were transcribed; its value is the machine's name there."""
 _LEAST_SPEED = 0.1
 _TABLE = "runs.csv"
 
@@ -57,7 +69,13 @@ def real_bundles(folder: Path, aliases: Aliases) -> list[RealBundle]:
     """All bundles of what is in a folder; an error where nothing of it is known."""
     if not folder.is_dir():
         raise BadInputError(f"--real {folder}: there is no such folder")
-    found = [*_files(folder, aliases), *_relative_speeds(folder), *_processors(folder), *_gpus(folder)]
+    found = [
+        *_files(folder, aliases),
+        *_transcribed(folder),
+        *_relative_speeds(folder),
+        *_processors(folder),
+        *_gpus(folder),
+    ]
     if not found:
         known = ", ".join(sorted({pattern.partition("/")[0] for pattern, _ in AS_THEY_ARE}))
         raise BadInputError(
@@ -73,6 +91,45 @@ def _files(folder: Path, aliases: Aliases) -> Iterator[RealBundle]:
             for planned in plan_landing([path], given, aliases):
                 origin = planned.shown_path.removeprefix(f"{folder}/")
                 yield RealBundle(origin, planned.facts, copying(planned.path, planned.files))
+
+
+def _transcribed(folder: Path) -> Iterator[RealBundle]:
+    """Kernel times that were transcribed into one table, as RAJAPerf's own reports."""
+    import pandas as pd
+
+    file = folder / "rajaperf" / "llnl_fleet" / "timings.csv"
+    if not file.is_file():
+        return
+    for name, rows in pd.read_csv(file).groupby("machine"):
+        if name in TRANSCRIBED:
+            facts = BundleFacts(
+                machine=TRANSCRIBED[str(name)],
+                kind="rajaperf",
+                tags={MEASURED_ON: str(name)},
+                collected_at=_changed_at(file),
+            )
+            yield RealBundle(str(file.relative_to(folder)), facts, partial(_write_reports, rows))
+
+
+def _write_reports(rows: "pd.DataFrame", into: Path) -> None:
+    """Write a machine's times as the reports of RAJAPerf since v2025.12: sizes, bytes and operations are of a rank."""
+    per_rep = rows["seconds_avg_per_rank"] / rows["reps"]
+    columns = {
+        "kernel": "Kernel",
+        "variant": "Variant",
+        "tuning": "Tuning",
+        "problem_size": "Problem size",
+        "reps": "Reps",
+        "bytes_per_rep": "BytesMoved/rep",
+        "flops_per_rep": "FLOPS/rep",
+    }
+    named = rows.rename(columns=columns)[[*columns.values()]].assign(Checksum="PASSED")
+    named["Mean time per rep (sec.)"] = per_rep
+    details = named[["Kernel", "Problem size", "Reps", "BytesMoved/rep", "FLOPS/rep"]].drop_duplicates("Kernel")
+    times = named[["Kernel", "Variant", "Tuning", "Problem size", "Checksum", "Mean time per rep (sec.)"]]
+    title = f"Kernels run on {int(rows['ranks'].iloc[0])} MPI ranks\n"
+    for name, report in (("details", details), ("run-data", times)):
+        (into / f"RAJAPerf-kernel-{name}.csv").write_text(title + report.to_csv(index=False), encoding="ascii")
 
 
 def _relative_speeds(folder: Path) -> Iterator[RealBundle]:
@@ -125,11 +182,15 @@ def _samples(file: Path, folder: Path, machine: str, rows: "pd.DataFrame", tags:
         kind="samples",
         target="wall_seconds",
         tags=dict(tags),
-        collected_at=datetime.fromtimestamp(int(file.stat().st_mtime), UTC),
+        collected_at=_changed_at(file),
     )
     return RealBundle(
         str(file.relative_to(folder)), facts, lambda into: rows.to_csv(into / _TABLE, index=False, encoding="utf-8")
     )
+
+
+def _changed_at(file: Path) -> datetime:
+    return datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
 
 
 def machines_of(bundles: Sequence[RealBundle]) -> list[str]:

@@ -93,12 +93,27 @@ def describe(
 def describe_machine(fleet: Fleet, machine: str) -> "pd.DataFrame":
     """Describe a machine by what its tables say, and load the description into the warehouse; its rows."""
     kernels, specs = fleet.benchmark(machine)
+    if len(kernels) and _are_per_element():
+        import pandas as pd
+
+        kernels = pd.concat([kernels, fleet.kernels_per_element(machine)], ignore_index=True)
     if kernels.empty and drop_part(fleet.lake, AMMS, machine):
         # What it was described by has been withdrawn.
         fleet.warehouse.load_results(AMMS)
     rows = describe(fleet.lake, machine, kernels, specs, is_simulated=fleet.is_simulated(machine))
     fleet.warehouse.load_results(AMMS)
     return rows
+
+
+def _are_per_element() -> bool:
+    """Whether an encoder in use describes machines by their times per element of a node."""
+    if not has_registry():
+        return False
+    from perf_assets.features.fleet.per_element import are_per_element
+    from perf_assets.registry.amm import encoders_in_use, frozen_encoder
+
+    layouts = [frozen_encoder(number).layout for number in encoders_in_use()]
+    return any(are_per_element(layout.configurations) for layout in layouts if layout is not None)
 
 
 @dataclass(frozen=True)
@@ -119,6 +134,7 @@ def draw_machines(lake: Lake) -> DrawnMachines:
     import pandas as pd
 
     from perf_assets.features.fleet.descriptions import Descriptions, kernel_kinds
+    from perf_assets.features.fleet.per_element import are_per_element
     from perf_assets.features.fleet.samples import benchmark_samples
     from perf_assets.reports.xamm.amm_charts import amm_page, component_kernels, kinds_of, map_chart, vectors_chart
     from perf_assets.storage.amm_files import export_amms, of_one_encoder
@@ -128,15 +144,20 @@ def draw_machines(lake: Lake) -> DrawnMachines:
     rows, stale = of_one_encoder(described)
     vectors = export_amms(rows, lake.reports / "amm.json")
     export_amms(rows, lake.reports / "amm.parquet")
-    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors, kinds_of(vectors.index))
     kernels = Descriptions.of(described, str(rows["encoder_version"].iloc[0])).kernels
     timed = benchmark_samples(kernels)
+    is_per_element = are_per_element(timed.configurations)
+    # Times of whole nodes do not tell GPUs from processors.
+    kinds = pd.Series("whole nodes", vectors.index) if is_per_element else kinds_of(vectors.index)
+    heat_map, on_a_map = vectors_chart("amm", vectors), map_chart("amm", vectors, kinds)
     times = pd.DataFrame(timed.log_seconds, list(timed.machines), timed.apps)
     components = component_kernels(vectors, times, kernel_kinds(kernels, timed.configurations))
     return DrawnMachines(
         machines_count=len(vectors),
         stale=tuple(stale),
-        page=store_page(lake, "amm.html", amm_page(rows, heat_map, on_a_map, components)),
+        page=store_page(
+            lake, "amm.html", amm_page(rows, heat_map, on_a_map, components, is_per_element=is_per_element)
+        ),
         heat_map=heat_map,
         on_a_map=on_a_map,
     )
@@ -169,8 +190,11 @@ def digest_of_rows(rows: "pd.DataFrame") -> str:
 def described_rows(encoder: "AmmEncoder", kernels: "pd.DataFrame", specs: "pd.DataFrame") -> "pd.DataFrame":
     """Rows of `model_amm__machines` of the machines of kernel runs, but for whether they are simulated."""
     from perf_assets.features.fleet.descriptions import AMM, description_rows
+    from perf_assets.features.fleet.per_element import of_kind
     from perf_assets.features.fleet.samples import benchmark_samples
 
+    if encoder.layout is not None:
+        kernels = of_kind(kernels, encoder.layout.configurations)
     samples = benchmark_samples(kernels, with_scaling=True)
     by_option = encoder.every_option(samples)
     vectors = {option: dict(zip(samples.machines, found, strict=True)) for option, found in by_option.items()}

@@ -4,9 +4,9 @@ Checks in Dagster, pages, commands and the service all take that sentence from h
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perf_assets.core.errors import like, listed
+from perf_assets.core.errors import BadInputError, like, listed
 from perf_assets.core.paths import has_registry
 from perf_assets.core.tables.landing import RUNS, TIMINGS
 from perf_assets.core.tables.models import AMMS
@@ -39,6 +39,7 @@ _PLACEMENTS = {
     "core": "runs with one thread",
     "share": "runs with all cores (or on GPUs)",
     "half_share": "runs with half of the cores",
+    "node": "times per element of a node",
 }
 _LEAST_SHARE = 0.5
 """Share of the usual kernel runs that a description needs."""
@@ -133,8 +134,12 @@ def _kernels(fleet: Fleet, machine: str) -> Item:
     name, again = "RAJAPerf", f"land them ('perf-assets land PATH --machine {machine}')"
     if not MachineRecord(fleet.lake.record, machine).live_parts(TIMINGS):
         return Item(name, False, "no RAJAPerf run has landed", f"run RAJAPerf and {again.replace('them', 'it')}")
+    from perf_assets.features.fleet.samples import NODE
+
     own = fleet.benchmark(machine)[0]
     usual = _usual(fleet, machine)
+    if usual is not None and len(own) and NODE in usual.get_level_values("placement"):
+        own = fleet.kernels_per_element(machine)
     unknown = int(fleet.warehouse.frame(_WITHOUT_THREADS_QUERY, {"machine": machine})["timings"].iloc[0])
     if own.empty and not unknown:
         return Item(name, False, "none of its kernel runs can be used", again)
@@ -155,18 +160,24 @@ def _kernels(fleet: Fleet, machine: str) -> Item:
     return Item(name, True, says)
 
 
-def _runs_of(kernels: "pd.DataFrame") -> "pd.Index[Any]":
-    """Kernel, size and placement of each kernel run."""
+def _runs_of(kernels: "pd.DataFrame") -> "pd.MultiIndex":
+    """Kernel, problem size and placement of what describes machines; none where a machine ran on its GPUs alone."""
+    import pandas as pd
+
     from perf_assets.features.fleet.samples import kernel_times
 
-    return kernel_times(kernels, with_scaling=True).index
+    try:
+        index = kernel_times(kernels, with_scaling=True).index
+    except BadInputError:
+        return pd.MultiIndex.from_arrays([[], [], []], names=["kernel", "problem_size", "placement"])
+    assert isinstance(index, pd.MultiIndex)
+    return index
 
 
 def _usual(fleet: Fleet, machine: str) -> "pd.MultiIndex | None":
     """Kernel runs that machines are described by: of those an encoder learned from, else of all that landed."""
-    import pandas as pd
-
     from perf_assets.features.fleet.descriptions import Descriptions
+    from perf_assets.features.fleet.per_element import sizes_match
     from perf_assets.storage.amm_files import of_one_encoder
 
     described = stored_or_empty(fleet.lake, AMMS)
@@ -177,11 +188,11 @@ def _usual(fleet: Fleet, machine: str) -> "pd.MultiIndex | None":
     else:
         every = fleet.benchmark()[0]
         kernels = every[every["machine"] != machine]
-    if kernels.empty:
-        return None
+        if len(kernels) and not sizes_match(kernels):
+            every = fleet.kernels_per_element()
+            kernels = every[every["machine"] != machine]
     index = _runs_of(kernels)
-    assert isinstance(index, pd.MultiIndex)
-    return index
+    return index if len(index) else None
 
 
 def _lacking(rows: "pd.DataFrame") -> str:

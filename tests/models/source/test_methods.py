@@ -70,7 +70,9 @@ def test_every_default_method_predicts_something_finite(samples: PairedSamples) 
 def test_without_a_benchmark_only_baselines_are_left(samples: PairedSamples) -> None:
     bare = replace(samples, is_benchmark=np.zeros_like(samples.is_benchmark))
     assert default_methods(bare) == ["raw_xgboost", "onehot_xgboost", "embedding_xgboost", "best"]
-    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost", "pair_median"]
+    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost", "unchanged", "typical"]
+    plain = ["unchanged", "pair_median", "typical"]
+    assert best_components(bare, "application") == ["raw_xgboost", "onehot_xgboost", *plain]
     with pytest.raises(BadInputError, match="needs benchmark rows"):
         MethodFactory().fit("attention", bare, "machine")
 
@@ -91,6 +93,18 @@ def test_weights_go_to_what_is_right() -> None:
         [0.5, 0.5], abs=0.101
     )
     assert choose_weights([], 2)[0] == pytest.approx([0.5, 0.5])
+
+
+def test_a_blend_steps_aside_for_a_plain_answer_that_it_does_not_beat_on_other_folds() -> None:
+    """One component is right on one fold by chance: weights chosen with that fold fail on the others."""
+    noise = np.random.default_rng(1).standard_normal((6, 40))
+    folds = [
+        HeldOutFold(np.stack([own + 3 * (-1) ** i, np.full(40, 0.1)]), own, np.zeros(40))
+        for i, own in enumerate(0.1 * noise)
+    ]
+    assert choose_weights(folds, 2, plain=[1])[0].tolist() == [0, 1]
+    useful = [HeldOutFold(np.stack([fold.true, np.full(40, 0.1)]), fold.true, np.zeros(40)) for fold in folds]
+    assert choose_weights(useful, 2, plain=[1])[0].tolist() == [1, 0]
 
 
 def test_caution_is_learned_where_machines_differ_much() -> None:

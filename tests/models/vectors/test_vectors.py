@@ -4,10 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.features.tables.paired import Roles
 from perf_assets.features.vectors import (
     VectorSamples,
     by_application,
@@ -15,11 +17,12 @@ from perf_assets.features.vectors import (
     centred,
     check_reference,
     relative,
+    vector_table,
 )
 from perf_assets.models.vectors import blend as vector_blend
-from perf_assets.models.vectors.blend import choose_weights, clearness
+from perf_assets.models.vectors.blend import choose_weights, clearness, shrunk_weights
 from perf_assets.models.vectors.evaluation import evaluate_vectors, majority_order
-from perf_assets.models.vectors.methods import Majority, fit_method, load_method, save_method
+from perf_assets.models.vectors.methods import Majority, MeanVector, fit_method, load_method, save_method
 from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
 from perf_assets.models.vectors.scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
 from perf_assets.models.vectors.vae_dnn import SigmaVae, VaeDnn, soft_clip
@@ -90,7 +93,7 @@ def test_the_net_learns_the_law_and_survives_storing(samples: VectorSamples, tmp
     assert VaeDnn(SMALL).fit(train).predict(test) == pytest.approx(found)
 
 
-@pytest.mark.parametrize("name", ["random_forest", "xgboost", "pairwise", "majority"])
+@pytest.mark.parametrize("name", ["random_forest", "xgboost", "pairwise", "majority", "mean"])
 def test_methods_survive_storing(samples: VectorSamples, name: str, tmp_path: Path) -> None:
     fitted = fit_method(name, samples, 0, SETTINGS)
     save_method(name, fitted, tmp_path / name)
@@ -147,6 +150,30 @@ def test_weights_go_to_what_is_right() -> None:
     noise = np.random.default_rng(1).normal(size=(60, 4))
     loss = lambda mixed, wanted: float(np.sum((mixed - wanted + wanted.mean(axis=1, keepdims=True)) ** 2))  # noqa: E731
     assert choose_weights({"good": true + 0.01 * noise, "bad": noise}, true, loss) == {"good": 1.0}
+
+
+def test_a_blend_for_new_applications_goes_to_the_mean_vector_where_others_ask_for_it() -> None:
+    generator = np.random.default_rng(0)
+    apps = np.repeat(["a", "b", "c", "d"], 20)
+    mean = np.broadcast_to([0.0, 1.0, 2.0], (80, 3))
+    departure = np.repeat(0.3 * generator.normal(size=(4, 3)), 20, axis=0)
+    true, wrong = mean + departure, mean - departure
+    assert shrunk_weights({"net": wrong, "trees": wrong, "mean": mean}, true, apps) == {"mean": 1.0}
+    right = shrunk_weights({"net": true, "trees": true, "mean": mean}, true, apps)
+    assert right == {"net": 0.5, "trees": 0.5}
+    twice = mean + 2 * departure
+    half = shrunk_weights({"net": twice, "trees": twice, "mean": mean}, true, apps)
+    assert half == {"mean": 0.5, "net": 0.25, "trees": 0.25}
+
+
+def test_the_mean_vector_counts_applications_the_same() -> None:
+    runs = {"app": ["often"] * 9 + ["once"], "size": [float(i) for i in range(10)]}
+    seconds = {"fast": [1.0] * 9 + [4.0], "slow": [2.0] * 9 + [1.0]}
+    tables = {name: pd.DataFrame({**runs, "bytes": runs["size"], "seconds": seconds[name]}) for name in seconds}
+    samples = vector_table(tables, Roles(("app", "size"), "app", "seconds"))
+    levels = MeanVector.fit(samples).predict(samples)
+    assert levels.shape == (len(samples), 2)
+    assert levels[0, 1] - levels[0, 0] == pytest.approx((np.log(2) - np.log(4)) / 2)
 
 
 def test_the_clearness_of_an_order_is_its_smallest_step() -> None:
