@@ -53,7 +53,7 @@ def kernels_per_element(rows: pd.DataFrame, machine: str | None = None) -> pd.Da
     rows = rows[~rows["kernel"].isin(_depending_on_size(rows))]
     rows = rows if machine is None else rows[rows["machine"] == machine]
     rows = rows.assign(elements=rows["problem_size"] * rows["processes"]).sort_values("elements")
-    found = [
+    times = [
         {
             "machine": machine,
             "kernel": kernel,
@@ -66,7 +66,7 @@ def kernels_per_element(rows: pd.DataFrame, machine: str | None = None) -> pd.Da
         for (machine, kernel), runs in rows.groupby(["machine", "kernel"])
     ]
     columns = ["machine", "kernel", "problem_size", "placement", "seconds_per_rep", "bytes_per_rep", "flops_per_rep"]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(times, columns=columns)
 
 
 def sizes_in_words(rows: pd.DataFrame) -> tuple[str, ...]:
@@ -114,9 +114,9 @@ def _depending_on_size(rows: pd.DataFrame) -> list[str]:
     """Kernels whose operations per element (bytes, where they have none) grow or shrink with the problem size."""
     work = rows["flops_per_rep"].where(rows["flops_per_rep"] > 0, rows["bytes_per_rep"])
     known = rows.assign(work=work / rows["problem_size"])[work > 0]
-    found = []
+    depending = []
     for kernel, runs in known.groupby("kernel"):
         sizes, work = np.log(runs["problem_size"].to_numpy(float)), np.log(runs["work"].to_numpy(float))
         if np.ptp(sizes) > np.log(_LEAST_SPREAD) and abs(np.polyfit(sizes, work, 1)[0]) > _LEAST_GROWTH:
-            found.append(str(kernel))
-    return found
+            depending.append(str(kernel))
+    return depending

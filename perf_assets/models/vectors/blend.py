@@ -237,18 +237,20 @@ def choose_weights(
 
 
 def shrunk_weights(
-    found: Mapping[str, Floats], true: Floats, apps: "np.ndarray[tuple[int], np.dtype[np.str_]]"
+    predicted: Mapping[str, Floats], true: Floats, apps: "np.ndarray[tuple[int], np.dtype[np.str_]]"
 ) -> dict[str, float]:
     """Equal weights of the methods, and that of the mean vector, with the smallest squared error over applications.
 
     The mean vector alone answers where shares that are chosen on the other applications do no better than it.
     """
-    methods = [name for name in found if name != MEAN]
+    methods = [name for name in predicted if name != MEAN]
     blends = [
         {MEAN: 1 - share} | dict.fromkeys(methods, share / len(methods)) if share else {MEAN: 1.0} for share in _SHARES
     ]
     rows = [apps == app for app in np.unique(apps)]
-    losses = np.array([[_squared_error(_mixed(found, w)[own], true[own]) / own.sum() for own in rows] for w in blends])
+    losses = np.array(
+        [[_squared_error(_mixed(predicted, w)[own], true[own]) / own.sum() for own in rows] for w in blends]
+    )
     best = int(losses.mean(axis=1).argmin())
     if len(rows) > 1:
         others = [int(np.delete(losses, place, axis=1).mean(axis=1).argmin()) for place in range(len(rows))]
