@@ -60,7 +60,7 @@ def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path:
     scores = stored(lake, VECTOR_SCORES, "")
     assert set(scores["protocol"]) == {"sample"}
     assert set(scores["method"]) == {*QUICK["components"], "majority", "mean", "best"}
-    assert (scores["app"] == ALL_APPS).sum() == 4
+    assert (scores["app"] == ALL_APPS).sum() == 5
     assert scores["is_simulated"].all()
     assert set(stored(lake, VECTOR_GROWTH, "")["method"]) == {"head", "constant", "from_nothing", "retrained"}
     assert (lake.reports / "vectors.html").read_text().count("<figure>") == 7

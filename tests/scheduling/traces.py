@@ -26,14 +26,14 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-SACCT = "JobID|User|Submit|Start|End|Timelimit|NNodes|State"
+SACCT = "JobID|User|Submit|Start|End|Timelimit|NNodes|State|JobName"
 
 
 def sacct_line(number: int, day: int, minutes: int, nodes: int) -> str:
     """One job of `sacct -P`, in the first week of January 2019; it waits a minute."""
     submit, begins = f"2019-01-0{day}T{number % 24:02d}:10:00", f"2019-01-0{day}T{number % 24:02d}:11:00"
     ends = f"2019-01-0{day}T{number % 24:02d}:{11 + minutes}:00"
-    return f"{number}|u{number % 3}|{submit}|{begins}|{ends}|01:00:00|{nodes}|COMPLETED"
+    return f"{number}|u{number % 3}|{submit}|{begins}|{ends}|01:00:00|{nodes}|COMPLETED|Kripke"
 
 
 _simulated = cache(simulated_trace)

@@ -52,6 +52,8 @@ _MOST_DRAWN_FEATURES = 20
 the draw that fits a handful of rows best does so by luck."""
 _DRAWN_SHARES = (0.0, 0.3, 0.7)
 """Linear shares in a drawn metric: where the kernel is all but linear, the plain features are as good."""
+_DRAWN_SOURCE_SHARES = (0.0, 0.7)
+"""Shares of the source functions beside a drawn metric."""
 _SIFTED_ROWS, _SIFTED_DRAWS = 64, 8
 """Rows on which the likeliest draws are told from the others where there are more rows, and how many stay."""
 _MANY = 250
@@ -222,7 +224,7 @@ class AveragedGp:
         return cls(
             rows=kernels.inputs,
             coefficients=coefficients,
-            units=kernels.units,
+            units=kernels.units[: len(kernels.inputs.spaces)],
             metrics=_collapsed(kernels, own),
             level=level,
             slope=slope,
@@ -257,7 +259,7 @@ class AveragedGp:
     def description(self) -> dict[str, Any]:
         """Everything that is not an array."""
         return {
-            "units": list(self.units[: len(self.rows.spaces)]),
+            "units": list(self.units),
             "level": self.level,
             "slope": self.slope,
             "shares": dict(self.shares),
@@ -395,10 +397,16 @@ def _fit_grid(kernels: _Kernels, target: Floats) -> Iterator[_Fits]:
 
 def _fit_drawn(kernels: _Kernels, target: Floats, draw: int) -> Iterator[_Fits]:
     """All members of one drawn metric."""
+    has_functions = kernels.inputs.functions.shape[1] > 0
     alike = [
-        [Member(f"{_DRAWN}{draw}", linear, length, 0.0, 0.0, float(noise)) for noise in _NOISES]
+        [
+            Member(f"{_DRAWN}{draw}", linear, length, source, slope, float(noise))
+            for slope in (_SLOPES if has_functions else (0.0,))
+            for noise in _NOISES
+        ]
         for linear in _DRAWN_SHARES
         for length in _LENGTHS
+        for source in (_DRAWN_SOURCE_SHARES if has_functions else (0.0,))
     ]
     return _fit_members(kernels, target, alike)
 
@@ -498,19 +506,17 @@ def _parts(member: Member) -> list[tuple[str, float]]:
 def _log_prior(members: Sequence[Member], settings: AverageSettings, kept: float) -> Floats:
     """Logarithm of the prior probability of each member; `kept`: share of the drawn metrics that are left.
 
-    Of the target's own features it is as likely that all matter alike as that each has a weight of its own.
+    With sources and without, it is as likely that the target's own features matter alike (or as on the sources) as that
+    each has a weight of its own.
     """
     logs = _log_noise_prior(members)
     is_alone = np.array([member.kind == TARGET_ONLY for member in members])
     is_drawn = np.array([member.is_drawn for member in members])
-    alike = 0.5 if is_drawn.any() else 1.0
-    for chosen, mass in (
-        (is_alone & ~is_drawn, alike * settings.target_only_prior),
-        (is_drawn, (1 - alike) * kept * settings.target_only_prior),
-        (~is_alone, 1 - settings.target_only_prior),
-    ):
-        if chosen.any():
-            logs[chosen] += np.log(mass) - np.log(np.exp(logs[chosen]).sum())
+    for looks, mass in ((is_alone, settings.target_only_prior), (~is_alone, 1 - settings.target_only_prior)):
+        is_split = (looks & is_drawn).any()
+        for chosen, share in ((looks & ~is_drawn, 0.5 if is_split else 1.0), (looks & is_drawn, 0.5 * kept)):
+            if chosen.any():
+                logs[chosen] += np.log(share * mass) - np.log(np.exp(logs[chosen]).sum())
     return logs
 
 
