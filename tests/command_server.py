@@ -109,6 +109,7 @@ def serve() -> None:
     for line in sys.stdin:
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()
+    gc.unfreeze()
 
 
 if __name__ == "__main__":

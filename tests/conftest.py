@@ -57,6 +57,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """What was kept is let go, or libraries take it for leaks and say so behind the results."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Definitions are loaded without the state that an instance keeps for them, of which nothing here has any.

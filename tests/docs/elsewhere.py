@@ -68,6 +68,12 @@ ELSEWHERE = (
     Elsewhere("perf-assets -C", "tests/integration/test_wheel.py", "test_a_folder_of_init_takes_a_machine", '"-C"'),
     Elsewhere("perf-assets train", "tests/installation.py", "train_quickly", '"train"'),
     Elsewhere("perf-assets vectors --add", "tests/defs/test_vectors.py", "a_machine_joins_by_command", '"--add"'),
+    Elsewhere(
+        "perf-assets shadow sacct.txt",
+        "tests/cli/test_shadow.py",
+        "test_jobs_of_modelled_applications_may_run_on_fewer_nodes",
+        '"--machine"',
+    ),
     Elsewhere("perf-assets run config-", "tests/cli/test_run.py", "example", "config-{func}.yml"),
 )
 
