@@ -378,35 +378,31 @@ class _Fits:
 
 def _fit_grid(kernels: _Kernels, target: Floats) -> Iterator[_Fits]:
     """All members; those that differ in slope or noise alone share one eigendecomposition."""
-    has_functions = kernels.inputs.functions.shape[1] > 0
-    alike = [
-        [
-            Member(str(space), linear, length, source, slope, float(noise))
-            for slope in (_SLOPES if has_functions else (0.0,))
-            for noise in _NOISES
-        ]
-        for space in range(len(kernels.inputs.spaces))
-        for linear in _LINEAR_SHARES
-        for length in (_LENGTHS if linear < 1 else (1.0,))
-        for source in (_SOURCE_SHARES if has_functions else (0.0,))
-    ]
-    yield from _fit_members(kernels, target, alike)
+    for space in range(len(kernels.inputs.spaces)):
+        yield from _fit_space(kernels, target, str(space), _LINEAR_SHARES, _SOURCE_SHARES)
     for draw in range(len(kernels.drawn)):
         yield from _fit_drawn(kernels, target, draw)
 
 
 def _fit_drawn(kernels: _Kernels, target: Floats, draw: int) -> Iterator[_Fits]:
     """All members of one drawn metric."""
+    return _fit_space(kernels, target, f"{_DRAWN}{draw}", _DRAWN_SHARES, _DRAWN_SOURCE_SHARES)
+
+
+def _fit_space(
+    kernels: _Kernels, target: Floats, space: str, linear_shares: Sequence[float], source_shares: Sequence[float]
+) -> Iterator[_Fits]:
+    """All members of one space; without source functions there are no shares and slopes of them."""
     has_functions = kernels.inputs.functions.shape[1] > 0
     alike = [
         [
-            Member(f"{_DRAWN}{draw}", linear, length, source, slope, float(noise))
+            Member(space, linear, length, source, slope, float(noise))
             for slope in (_SLOPES if has_functions else (0.0,))
             for noise in _NOISES
         ]
-        for linear in _DRAWN_SHARES
-        for length in _LENGTHS
-        for source in (_DRAWN_SOURCE_SHARES if has_functions else (0.0,))
+        for linear in linear_shares
+        for length in (_LENGTHS if linear < 1 else (1.0,))
+        for source in (source_shares if has_functions else (0.0,))
     ]
     return _fit_members(kernels, target, alike)
 
