@@ -20,7 +20,6 @@ from perf_assets.defs.targets import checks as model_checks
 from perf_assets.defs.targets import pair_matrix
 from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.transfers import automation as transfer_automation
-from perf_assets.defs.transfers import checks as transfer_checks
 from perf_assets.defs.vectors import assets as vectors
 from perf_assets.defs.vectors import checks as vector_checks
 from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
@@ -29,7 +28,7 @@ from perf_assets.storage.landing import landing_seconds
 
 _ASSETS = (raw, features, health, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
 """Modules that make assets."""
-_CHECKS = (checks, model_checks, transfer_checks, vector_checks)
+_CHECKS = (checks, model_checks, transfers, vector_checks)
 
 
 def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False) -> dg.Definitions:

@@ -30,18 +30,19 @@ _ADAPTATION = (
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name, HEALTH.name)
 
 
+ALL: list[UnresolvedAssetJobDefinition] = []
+"""All jobs that are made below."""
+
+
 def _job(
     name: str,
     what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str],
     description: str,
     config: dict[str, Any] | None = None,
 ) -> UnresolvedAssetJobDefinition:
-    return dg.define_asset_job(
-        name,
-        config=config,
-        selection=what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what),
-        description=description,
-    )
+    selection = what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what)
+    ALL.append(dg.define_asset_job(name, config=config, selection=selection, description=description))
+    return ALL[-1]
 
 
 _DATASET = (
@@ -127,25 +128,6 @@ simulate_schedules_job = _job(
 draw_machines_job = _job("report_amms", [models.out_amm__machines], "Write the page of the AMMs of all machines")
 write_machine_page_job = _job("report_machine", [targets.out_report__machine], "Write the page of a machine")
 write_fleet_page_job = _job("report_fleet", [fleet.out_report__fleet], "Write the page of the fleet")
-ALL = (
-    ingest_machine_job,
-    refresh_machine_job,
-    train_encoder_job,
-    train_source_job,
-    adapt_machine_job,
-    score_all_pairs_job,
-    evaluate_xamm_job,
-    train_vector_job,
-    score_vectors_job,
-    train_and_evaluate_job,
-    simulate_schedules_job,
-    draw_machines_job,
-    write_machine_page_job,
-    write_fleet_page_job,
-    assemble_dataset_job,
-    adapt_dataset_job,
-    make_modelx_table_job,
-)
 
 
 @dg.schedule(

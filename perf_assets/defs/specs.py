@@ -1,5 +1,6 @@
-"""Asset specifications made from tables: description, columns, owners, kinds."""
+"""Assets as Dagster knows them: specifications made from tables, steps that make one asset, rows as metadata."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dagster as dg
@@ -8,6 +9,7 @@ from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.runs import ENVIRONMENTS, FEATURES
 from perf_assets.core.tables.schema import Table
 from perf_assets.core.text import markdown_rows
+from perf_assets.defs.failures import explained
 from perf_assets.storage.warehouse import Warehouse
 
 Metadata = dict[str, Any]
@@ -41,27 +43,27 @@ def group_of(name: str) -> str:
     return next(group for beginning, group in _GROUPS.items() if name.startswith(f"{beginning}_"))
 
 
-def asset_spec(table: Table, kinds: set[str], deps: list[str] | None = None) -> dg.AssetSpec:
+def asset_spec(
+    table: Table, kinds: set[str], deps: Sequence[str | dg.AssetDep] = (), **attributes: Any
+) -> dg.AssetSpec:
     """The asset that stands for a table: name, description, columns and group are those of the vocabulary."""
-    return dg.AssetSpec(
-        table.name,
-        deps=deps or [],
-        description=table.description,
-        group_name=group_of(table.name),
-        kinds=kinds,
-        metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": table.name},
-    )
+    shown = {"dagster/column_schema": column_schema(table), "dagster/table_name": table.name}
+    return model_spec(table.name, table.description, kinds, deps, metadata=shown, **attributes)
 
 
-def model_spec(name: str, description: str, kinds: set[str], deps: list[str]) -> dg.AssetSpec:
-    """Specification of an asset without a table: a fitted model, a page, pictures."""
-    return dg.AssetSpec(
-        name,
-        deps=deps,
-        description=description,
-        group_name=group_of(name),
-        kinds=kinds,
-    )
+def model_spec(
+    name: str, description: str, kinds: set[str], deps: Sequence[str | dg.AssetDep] = (), **attributes: Any
+) -> dg.AssetSpec:
+    """Specification of an asset, by default without a table: a fitted model, a page, pictures."""
+    return dg.AssetSpec(name, deps=deps, description=description, group_name=group_of(name), kinds=kinds, **attributes)
+
+
+def one_asset(
+    spec: dg.AssetSpec, *checks: dg.AssetCheckSpec, **settings: Any
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Decorator of a step that makes one asset and is called as it; what goes wrong in it begins with what to do."""
+    step = dg.multi_asset(name=spec.key.to_user_string(), specs=[spec], check_specs=checks, **settings)
+    return lambda function: step(explained(function))
 
 
 def column_schema(table: Table) -> dg.TableSchema:

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from perf_assets.core.tables.schema import Table
 from perf_assets.core.tables.verdicts import PROMOTED
 from perf_assets.core.text import markdown_rows
+from perf_assets.defs.ingest.checks import partitioned_spec
+from perf_assets.defs.resources import LakeResource
+from perf_assets.storage.results import rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +57,34 @@ def curve_result(rows: "pd.DataFrame", index: Sequence[str], file: Path) -> dg.M
     )
 
 
-def verdict_checks(asset: str, rows: "pd.DataFrame") -> Iterator[dg.AssetCheckResult]:
-    """Results of `not_worse` and `champion_holds` of a model, from all verdicts on its versions."""
+def verdict_check(
+    name: str, asset: str, verdicts: Table, partitions: dg.DynamicPartitionsDefinition, rows: str
+) -> dg.AssetChecksDefinition:
+    """Check of the models of partitions, from their stored verdicts; `rows` is what models are held against: runs."""
+    part = verdicts.key[0]
+    descriptions = {
+        "not_worse": f"The newest model is not worse than the champion and the best model of the {rows} alone on "
+        f"held-out {rows}; otherwise it stays @challenger",
+        "champion_holds": f"{rows.capitalize()} that the champion had not seen lie in its 90% intervals as often as "
+        f"promised; otherwise the {part} has drifted, and is adapted to anew",
+    }
+    specs = [
+        partitioned_spec(asset, check, text, blocking=False, additional_deps=[verdicts.name], partitions=partitions)
+        for check, text in descriptions.items()
+    ]
+
+    @dg.multi_asset_check(specs=specs, name=name)
+    def check(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+        stored = rows_of(lake.lake(), verdicts, context.partition_key)
+        if stored is None:
+            raise dg.Failure(f"the {part} {context.partition_key} has no judged model: run 'perf-assets adapt'")
+        yield from _verdict_results(asset, stored)
+
+    return check
+
+
+def _verdict_results(asset: str, rows: "pd.DataFrame") -> Iterator[dg.AssetCheckResult]:
+    """The last verdict, with its numbers and thresholds."""
     last = rows.iloc[-1]
     yield dg.AssetCheckResult(
         asset_key=asset,

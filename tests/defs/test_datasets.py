@@ -181,7 +181,7 @@ def test_a_dataset_that_is_alone_waits_for_a_second_one_and_says_so(platform: Pl
     result = platform.run("adapt_dataset", "old")
     (check,) = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == (CAN_BE_ADAPTED, False)
-    assert "only dataset" in str(check.metadata["why_not"].value)
+    assert "only dataset" in str(check.metadata["missing"].value)
     assert not result.asset_materializations_for_node("eval_dataset__verdicts")
     land_table(platform.lake, runs(20, 2), "ruby", "seconds", dataset="new")
     ingest(platform.lake)
@@ -196,7 +196,7 @@ def test_modelx_table_says_where_there_are_too_few_datasets(platform: Platform) 
     result = platform.definitions.resolve_job_def("evaluate_modelx").execute_in_process(instance=platform.instance)
     (check,) = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == (assets.HAS_DATASETS, False)
-    assert "needs two datasets" in str(check.metadata["why_not"].value)
+    assert "needs two datasets" in str(check.metadata["missing"].value)
 
 
 def test_the_landing_command_names_dataset_and_target(platform: Platform, tmp_path: Path) -> None:

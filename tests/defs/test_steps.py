@@ -34,11 +34,15 @@ def _operation(step: dg.AssetsDefinition) -> dg.OpDefinition:
     return step.node_def
 
 
+def _makes_assets(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator).startswith(("one_asset(", "dg.multi_asset("))
+
+
 def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
     """Functions that make assets, with their file."""
     for path in sorted(_FOLDER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and any("multi_asset(" in ast.unparse(d) for d in node.decorator_list):
+            if isinstance(node, ast.FunctionDef) and any(map(_makes_assets, node.decorator_list)):
                 yield path, node
 
 

@@ -7,11 +7,10 @@ import dagster as dg
 from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.landing import BUNDLES, TIMINGS
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import partitioned_spec
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import POOL, Metadata, asset_spec
+from perf_assets.defs.specs import POOL, Metadata, asset_spec, one_asset
 from perf_assets.storage.results import stored_at
 from perf_assets.workflows.machines.health import LEAST, MachineHealth, follow_health
 
@@ -19,22 +18,18 @@ AS_BEFORE = "performs_as_before"
 _SHOWN = ["setting", "place", "kind", "began_at", "newest_at", "runs_count", "time_ratio", "log10_evidence"]
 
 
-@dg.multi_asset(
-    specs=[asset_spec(HEALTH, {"duckdb", "parquet"}, [TIMINGS.name, BUNDLES.name]).replace_attributes(skippable=True)],
-    check_specs=[
-        partitioned_spec(
-            HEALTH.name,
-            AS_BEFORE,
-            f"No group of RAJAPerf kernels takes another time than before, by {LEAST:.0%} or more; what site.yaml "
-            "accepts (health.accepted) counts as before",
-            blocking=False,
-        )
-    ],
+@one_asset(
+    asset_spec(HEALTH, {"duckdb", "parquet"}, [TIMINGS.name, BUNDLES.name], skippable=True),
+    partitioned_spec(
+        HEALTH.name,
+        AS_BEFORE,
+        f"No group of RAJAPerf kernels takes another time than before, by {LEAST:.0%} or more; what site.yaml "
+        "accepts (health.accepted) counts as before",
+        blocking=False,
+    ),
     partitions_def=machines,
-    name=HEALTH.name,
     pool=POOL,
 )
-@explained
 def eval_machines__health(
     context: dg.AssetExecutionContext, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:

@@ -10,7 +10,7 @@ from perf_assets.core.tables.landing import BUNDLES, RECORD_TABLES
 from perf_assets.defs.failures import explained
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import POOL, asset_spec, materialization
+from perf_assets.defs.specs import POOL, asset_spec, materialization, one_asset
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.landing.ingest import ingest_machine, read_ahead
@@ -24,18 +24,14 @@ class ReadBundlesConfig(dg.Config):
     reread: bool = Field(default=False, description="Read all landed bundles again, also those in the record")
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(BUNDLES, {"parquet"}).replace_attributes(
-            freshness_policy=dg.FreshnessPolicy.time_window(
-                fail_window=timedelta(days=30), warn_window=timedelta(days=14)
-            )
-        )
-    ],
+@one_asset(
+    asset_spec(
+        BUNDLES,
+        {"parquet"},
+        freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(days=30), warn_window=timedelta(days=14)),
+    ),
     partitions_def=machines,
-    name=BUNDLES.name,
 )
-@explained
 def raw_landing__bundles(
     context: dg.AssetExecutionContext, config: ReadBundlesConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:

@@ -3,9 +3,9 @@
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +22,10 @@ from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
 from perf_assets.core.tables.models import AMMS
 from perf_assets.core.vector_settings import VectorSettings
+from perf_assets.defs import jobs, partitions
 from perf_assets.defs import logging as progress
 from perf_assets.defs.build import build_definitions
-from perf_assets.defs.jobs import (
-    adapt_dataset_job,
-    adapt_machine_job,
-    assemble_dataset_job,
-    draw_machines_job,
-    evaluate_xamm_job,
-    ingest_machine_job,
-    make_modelx_table_job,
-    score_all_pairs_job,
-    score_vectors_job,
-    train_encoder_job,
-    train_source_job,
-    train_vector_job,
-    write_fleet_page_job,
-    write_machine_page_job,
-)
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, end_dead_runs, own_process
-from perf_assets.defs.partitions import datasets as datasets_partitions
-from perf_assets.defs.partitions import machines as machines_partitions
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.targets.assets import NOT_MADE
 from perf_assets.infra.locks import exclusive
@@ -70,8 +53,34 @@ _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same home: the first of them makes all tables."""
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _WITH_PROGRESS: dict[str, Any] = {"loggers": {progress.NAME: {}}}
-_Stage = tuple[str, str, dict[str, Any], str | None]
-"""Title, name of the job, its configuration, and the machine or dataset it is for."""
+OnStage = Callable[[str], None]
+"""Told the title of each part of the work as it begins."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A job that is one part of what a command does."""
+
+    title: str
+    job: str
+    """Name of the job."""
+    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Configuration by step; the others have their defaults."""
+    partition: str | None = None
+    """Machine or dataset that it is for."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Configuration of the run."""
+        return _WITH_PROGRESS | _of_steps(self.steps)
+
+
+_FLEET_PAGE = _Stage("page of the fleet", jobs.write_fleet_page_job.name)
+
+
+def _of_steps(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Configuration of a run from that of its steps."""
+    return {"ops": {step: {"config": dict(config)} for step, config in steps.items()}} if steps else {}
 
 
 @dataclass(frozen=True)
@@ -93,14 +102,13 @@ def ingest_machines(
 
     A training that follows describes all machines: then they need not be described before.
     """
-    config = _QUIET | {"ops": {"raw_landing__bundles": {"config": {"reread": reread}}}}
+    config = _QUIET | _of_steps({"raw_landing__bundles": {"reread": reread}})
     with open_instance() as instance:
         end_dead_runs(instance)
-        instance.add_dynamic_partitions(machines_partitions.name or "", list(machines))
         lake = Lake.default()
-        named = sorted({name for machine in machines for name in landed_datasets(lake, machine)})
-        instance.add_dynamic_partitions(datasets_partitions.name or "", named)
-        job = build_definitions().resolve_job_def(ingest_machine_job.name)
+        _add(instance, partitions.machines, machines)
+        _add(instance, partitions.datasets, {name for machine in machines for name in landed_datasets(lake, machine)})
+        job = build_definitions().resolve_job_def(jobs.ingest_machine_job.name)
         for machine in machines:
             on_start(machine)
             start = time.monotonic()
@@ -108,53 +116,46 @@ def ingest_machines(
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
+def _add(instance: dg.DagsterInstance, kind: dg.DynamicPartitionsDefinition, keys: Iterable[str]) -> None:
+    instance.add_dynamic_partitions(kind.name or "", sorted(keys))
+
+
 def remove_partition(machine: str) -> None:
     """Let Dagster know a machine no more; its events stay."""
     with open_instance() as instance:
-        instance.delete_dynamic_partition(machines_partitions.name or "", machine)
+        instance.delete_dynamic_partition(partitions.machines.name or "", machine)
 
 
 def train_fleet(
-    seed: int,
-    on_stage: Callable[[str], None],
-    settings: Mapping[str, list[str] | int],
-    *,
-    chooses_amm_options: bool = True,
+    seed: int, on_stage: OnStage, settings: Mapping[str, list[str] | int], *, chooses_amm_options: bool = True
 ) -> None:
     """Train the encoder, which describes each machine, train and register the source models.
 
     `settings` are those of the step of the source models.
     """
-    encoder = {"ops": {"model_amm__encoder": {"config": {"seed": seed, "choose_options": chooses_amm_options}}}}
-    sources = {"ops": {"train_source_models": {"config": {"seed": seed, **settings}}}}
-    stages: list[_Stage] = [
-        ("AMM encoder", train_encoder_job.name, encoder, None),
-        ("source models", train_source_job.name, sources, None),
+    encoder = {"seed": seed, "choose_options": chooses_amm_options}
+    stages = [
+        _Stage("AMM encoder", jobs.train_encoder_job.name, {"model_amm__encoder": encoder}),
+        _Stage("source models", jobs.train_source_job.name, {"train_source_models": {"seed": seed, **settings}}),
     ]
     _run_stages(stages, on_stage)
 
 
 def adapt_machines(
-    machines: Sequence[str],
-    seed: int,
-    seeds: int,
-    on_stage: Callable[[str], None],
-    settings: Mapping[str, int] | None = None,
+    machines: Sequence[str], seed: int, seeds: int, on_stage: OnStage, settings: Mapping[str, int] | None = None
 ) -> None:
     """Adapt, score and register the target model of each machine, and write its page; one that cannot be adapted does
     not stop the others.
     """
-    config = {
-        "model_target__adapted": {"config": {"seed": seed, "only_if_changed": False, **(settings or {})}},
-        "eval_transfer__scores": {"config": {"seeds": seeds}},
+    steps = {
+        "model_target__adapted": {"seed": seed, "only_if_changed": False, **(settings or {})},
+        "eval_transfer__scores": {"seeds": seeds},
     }
-    stages: list[_Stage] = [(f"target model of {m}", adapt_machine_job.name, {"ops": config}, m) for m in machines]
-    failures = _run_stages(stages, on_stage, goes_on=True)
-    if failures:
-        raise BadInputError(f"{'; '.join(failures)}")
+    job = jobs.adapt_machine_job.name
+    _run_all([_Stage(f"target model of {machine}", job, steps, machine) for machine in machines], on_stage)
 
 
-def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: Callable[[str], None]) -> None:
+def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: OnStage) -> None:
     """Adapt, judge and score the model of each dataset, and write its page; one that cannot be adapted does not stop
     the others. The tables of all datasets of the lake are put together first: each may be a source.
     """
@@ -162,116 +163,117 @@ def adapt_datasets(datasets: Sequence[str], seed: int, seeds: int, on_stage: Cal
     unknown = [name for name in datasets if name not in every]
     if unknown:
         raise BadInputError(f"dataset {unknown[0]!r} is not known; there are {listed(every) or 'none yet'}")
-    config = {
-        "model_transfer__adapted": {"config": {"seed": seed, "only_if_changed": False}},
-        "eval_dataset__scores": {"config": {"seeds": seeds}},
+    steps = {
+        "model_transfer__adapted": {"seed": seed, "only_if_changed": False},
+        "eval_dataset__scores": {"seeds": seeds},
     }
-    stages: list[_Stage] = [(f"model of {d}", adapt_dataset_job.name, {"ops": config}, d) for d in datasets or every]
-    failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
-    if failures:
-        raise BadInputError(f"{'; '.join(failures)}")
+    job = jobs.adapt_dataset_job.name
+    stages = [_Stage(f"model of {name}", job, steps, name) for name in datasets or every]
+    _run_all(stages, on_stage, partitions.datasets)
 
 
-def assemble_datasets(on_stage: Callable[[str], None]) -> list[str]:
+def assemble_datasets(on_stage: OnStage) -> list[str]:
     """Put together the tables of all datasets that are ingested; their names."""
     every = sorted(dataset_digests(LakeResource().warehouse()))
     if not every:
         raise BadInputError("no table of samples is ingested: land one with --kind samples, then 'perf-assets ingest'")
-    stages: list[_Stage] = [(f"rows of {name}", assemble_dataset_job.name, {}, name) for name in every]
-    failures = _run_stages(stages, on_stage, goes_on=True, partitions=datasets_partitions)
-    if failures:
-        raise BadInputError(f"{'; '.join(failures)}")
+    stages = [_Stage(f"rows of {name}", jobs.assemble_dataset_job.name, partition=name) for name in every]
+    _run_all(stages, on_stage, partitions.datasets)
     return every
 
 
-def make_modelx_table(
-    shots: Sequence[str], seeds: int, targets: Sequence[str], on_stage: Callable[[str], None]
-) -> None:
+def make_modelx_table(shots: Sequence[str], seeds: int, targets: Sequence[str], on_stage: OnStage) -> None:
     """Make ModelX's table on the datasets of the lake, and its page."""
     assemble_datasets(on_stage)
-    settings = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
-    config = {"ops": {"eval_modelx__table": {"config": settings}}}
-    _run_stages([("ModelX's table", make_modelx_table_job.name, config, None)], on_stage)
+    config = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
+    _run_stages([_Stage("ModelX's table", jobs.make_modelx_table_job.name, {"eval_modelx__table": config})], on_stage)
 
 
-def evaluate_xamm(
-    seeds: int, on_stage: Callable[[str], None], methods: Sequence[str] = (), embeddings: Sequence[str] = ()
-) -> None:
+def evaluate_xamm(seeds: int, on_stage: OnStage, methods: Sequence[str] = (), embeddings: Sequence[str] = ()) -> None:
     """Run the xAMM experiments with these methods and embeddings, or all, and write their page."""
-    steps = {
-        "eval_xamm__scores": {"config": {"seeds": seeds, "methods": list(methods)}},
-        "eval_xamm__embeddings": {"config": {"embeddings": list(embeddings)}},
+    steps: dict[str, dict[str, Any]] = {
+        "eval_xamm__scores": {"seeds": seeds, "methods": list(methods)},
+        "eval_xamm__embeddings": {"embeddings": list(embeddings)},
     }
-    _run_stages([("xAMM experiments", evaluate_xamm_job.name, {"ops": steps}, None)], on_stage)
+    _run_stages([_Stage("xAMM experiments", jobs.evaluate_xamm_job.name, steps)], on_stage)
 
 
-def score_pairs(seeds: int, shots: Sequence[int], on_stage: Callable[[str], None]) -> None:
+def score_pairs(seeds: int, shots: Sequence[int], on_stage: OnStage) -> None:
     """Score all ordered pairs of machines over numbers of shots."""
-    config = {"ops": {"eval_transfer__matrix": {"config": {"seeds": seeds, "shots": list(shots)}}}}
-    _run_stages([("all pairs", score_all_pairs_job.name, config, None)], on_stage)
+    steps = {"eval_transfer__matrix": {"seeds": seeds, "shots": list(shots)}}
+    _run_stages([_Stage("all pairs", jobs.score_all_pairs_job.name, steps)], on_stage)
 
 
-def write_fleet_page(on_stage: Callable[[str], None]) -> None:
+def write_fleet_page(on_stage: OnStage) -> None:
     """Write the page of the fleet."""
-    _run_stages([("page of the fleet", write_fleet_page_job.name, {}, None)], on_stage)
+    _run_stages([_FLEET_PAGE], on_stage)
 
 
-def write_site(machines: Sequence[str], on_stage: Callable[[str], None], *, has_amms: bool) -> list[str]:
+def write_site(machines: Sequence[str], on_stage: OnStage, *, has_amms: bool) -> list[str]:
     """Write the pages of AMMs, of machines that have a model, and of the fleet; why some could not be written."""
-    stages: list[_Stage] = [
-        *([("page of the AMMs", draw_machines_job.name, {}, None)] if has_amms else []),
-        *((f"page of {machine}", write_machine_page_job.name, {}, machine) for machine in machines),
-        ("page of the fleet", write_fleet_page_job.name, {}, None),
+    page = jobs.write_machine_page_job.name
+    stages = [
+        *([_Stage("page of the AMMs", jobs.draw_machines_job.name)] if has_amms else []),
+        *(_Stage(f"page of {machine}", page, partition=machine) for machine in machines),
+        _FLEET_PAGE,
     ]
     return _run_stages(stages, on_stage, goes_on=True)
 
 
-def make_vectors(
-    relative_to: str, seed: int, seeds: int, settings: VectorSettings, on_stage: Callable[[str], None]
-) -> None:
+def make_vectors(relative_to: str, seed: int, seeds: int, settings: VectorSettings, on_stage: OnStage) -> None:
     """Train, register and judge the vector model; score all methods with `seeds` seeds, unless 0."""
-    made_of = settings.model_dump()
-    config = {"relative_to": relative_to, "seed": seed, "retrain": True, **made_of}
-    training = {"ops": {"model_vector__relative": {"config": config}}}
-    stages: list[_Stage] = [("vector model", train_vector_job.name, training, None)]
+    shared = {"relative_to": relative_to, **settings.model_dump()}
+    training = {"model_vector__relative": {"seed": seed, "retrain": True, **shared}}
+    stages = [_Stage("vector model", jobs.train_vector_job.name, training)]
     if seeds:
-        scoring = {"ops": {"score_vectors": {"config": {"relative_to": relative_to, "seeds": seeds, **made_of}}}}
-        stages.append(("scores of vectors", score_vectors_job.name, scoring, None))
+        scoring = {"score_vectors": {"seeds": seeds, **shared}}
+        stages.append(_Stage("scores of vectors", jobs.score_vectors_job.name, scoring))
     _run_stages(stages, on_stage)
 
 
-def add_to_vectors(machine: str, on_stage: Callable[[str], None]) -> None:
+def add_to_vectors(machine: str, on_stage: OnStage) -> None:
     """Let a machine join the vector model in use, from its few runs."""
-    config = {"ops": {"model_vector__relative": {"config": {"added_machine": machine}}}}
-    _run_stages([(f"{machine} joins the vector model", train_vector_job.name, config, None)], on_stage)
+    steps = {"model_vector__relative": {"added_machine": machine}}
+    _run_stages([_Stage(f"{machine} joins the vector model", jobs.train_vector_job.name, steps)], on_stage)
+
+
+def _run_all(
+    stages: Sequence[_Stage],
+    on_stage: OnStage,
+    kind: dg.DynamicPartitionsDefinition = partitions.machines,
+) -> None:
+    """Run jobs of partitions; bad input of one does not stop the others, and is told when all are done."""
+    failures = _run_stages(stages, on_stage, goes_on=True, kind=kind)
+    if failures:
+        raise BadInputError("; ".join(failures))
 
 
 def _run_stages(
     stages: Sequence[_Stage],
-    on_stage: Callable[[str], None],
+    on_stage: OnStage,
     *,
     goes_on: bool = False,
-    partitions: dg.DynamicPartitionsDefinition = machines_partitions,
+    kind: dg.DynamicPartitionsDefinition = partitions.machines,
 ) -> list[str]:
     """Run jobs one after the other in this process, showing what their steps say.
 
-    The first failure ends it, or bad input is told when all are done.
+    The first failure ends it, or those of bad input are returned when all are done.
     """
     definitions = build_definitions()
     # Before any run: after one, Dagster may look for state in an instance that is gone.
-    jobs = {job: definitions.resolve_job_def(job) for _, job, *_ in stages}
+    resolved = {stage.job: definitions.resolve_job_def(stage.job) for stage in stages}
     failures = []
     with open_instance() as instance:
         end_dead_runs(instance)
-        keys = [key for *_, key in stages if key is not None]
-        instance.add_dynamic_partitions(partitions.name or "", keys)
-        for title, job, config, machine in stages:
-            on_stage(title)
-            failure, is_bad_input = _failure(_execute(jobs[job], instance, _WITH_PROGRESS | config, machine))
+        _add(instance, kind, [stage.partition for stage in stages if stage.partition is not None])
+        for stage in stages:
+            on_stage(stage.title)
+            failure, is_bad_input = _failure(_execute(resolved[stage.job], instance, stage.config, stage.partition))
+            text = f"{stage.title}: {failure}"
             if failure is not None and is_bad_input and goes_on:
-                failures.append(f"{title}: {failure}")
+                failures.append(text)
             elif failure is not None:
-                raise BadInputError(f"{title}: {failure}") if is_bad_input else RuntimeError(f"{title}: {failure}")
+                raise BadInputError(text) if is_bad_input else RuntimeError(text)
     return failures
 
 

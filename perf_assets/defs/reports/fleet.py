@@ -12,42 +12,37 @@ from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import in_markdown
 from perf_assets.defs.conditions import AFTER_ALL_ELSE
-from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM
-from perf_assets.defs.specs import model_spec
+from perf_assets.defs.specs import model_spec, one_asset
 from perf_assets.defs.targets.assets import PAGE
 
 FLEET_PAGE = "out_report__fleet"
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            FLEET_PAGE,
-            "Page of the fleet, which leads to all other pages: machines with freshness, champions and their errors, "
-            "severities, quarantine, and what to do next.",
-            {"html"},
-            [
-                BUNDLES.name,
-                RUNS.name,
-                TIMINGS.name,
-                VECTOR_FEATURES_TABLE.name,
-                WITH_AMM,
-                VERDICTS.name,
-                HEALTH.name,
-                TRANSFER_SCORES.name,
-                PAGE,
-                VECTOR_VERDICTS.name,
-            ],
-        ).replace_attributes(
-            automation_condition=AFTER_ALL_ELSE, freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2))
-        )
-    ],
-    name=FLEET_PAGE,
+@one_asset(
+    model_spec(
+        FLEET_PAGE,
+        "Page of the fleet, which leads to all other pages: machines with freshness, champions and their errors, "
+        "severities, quarantine, and what to do next.",
+        {"html"},
+        [
+            BUNDLES.name,
+            RUNS.name,
+            TIMINGS.name,
+            VECTOR_FEATURES_TABLE.name,
+            WITH_AMM,
+            VERDICTS.name,
+            HEALTH.name,
+            TRANSFER_SCORES.name,
+            PAGE,
+            VECTOR_VERDICTS.name,
+        ],
+        automation_condition=AFTER_ALL_ELSE,
+        freshness_policy=dg.FreshnessPolicy.time_window(timedelta(days=2)),
+    )
 )
-@explained
 def out_report__fleet(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page from what is known at this moment."""
     from perf_assets.workflows.pages.fleet_page import write_fleet_page

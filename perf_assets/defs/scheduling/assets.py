@@ -11,10 +11,9 @@ from perf_assets.core.tables.schedule import SCALING, TURNAROUND
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import WHEN_CHAMPION_CHANGES
-from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import Metadata, asset_spec
+from perf_assets.defs.specs import Metadata, asset_spec, one_asset
 from perf_assets.defs.targets.assets import ADAPTED
 
 if TYPE_CHECKING:
@@ -23,15 +22,7 @@ if TYPE_CHECKING:
     from perf_assets.scheduling.experiment import Experiment
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(SCALING, {"python", "parquet"}, [FEATURES.name]).replace_attributes(
-            automation_condition=WHEN_CHAMPION_CHANGES
-        )
-    ],
-    name=SCALING.name,
-)
-@explained
+@one_asset(asset_spec(SCALING, {"python", "parquet"}, [FEATURES.name], automation_condition=WHEN_CHAMPION_CHANGES))
 def eval_scaling__widths(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Leave out every width of every application on every machine, and predict it from the others."""
     from perf_assets.workflows.models.scaling import score_widths
@@ -61,15 +52,15 @@ class ScheduleConfig(dg.Config):
     )
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(TURNAROUND, {"numba", "parquet"}, [FEATURES.name, ADAPTED, VERDICTS.name]).replace_attributes(
-            skippable=True, automation_condition=WHEN_CHAMPION_CHANGES
-        )
-    ],
-    name=TURNAROUND.name,
+@one_asset(
+    asset_spec(
+        TURNAROUND,
+        {"numba", "parquet"},
+        [FEATURES.name, ADAPTED, VERDICTS.name],
+        skippable=True,
+        automation_condition=WHEN_CHAMPION_CHANGES,
+    )
 )
-@explained
 def out_schedule__turnaround(
     context: dg.AssetExecutionContext, config: ScheduleConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:

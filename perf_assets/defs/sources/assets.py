@@ -26,7 +26,7 @@ from perf_assets.defs.links import (
 )
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import FLEET, POOL, PREVIEW_ROWS, Metadata, as_event, asset_spec, model_spec
+from perf_assets.defs.specs import FLEET, POOL, PREVIEW_ROWS, Metadata, as_event, asset_spec, model_spec, one_asset
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at
 
@@ -84,20 +84,16 @@ class SourceConfig(TrainingConfig):
         return SourceSettings.model_validate(numbers | chosen)
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            ENCODER,
-            "Encoder of RAJAPerf results, trained on the machines that are known and frozen. The options of "
-            "Algorithm 1 are chosen on machines that are held out. Registered in MLflow as perf-amm; all machines are "
-            "described by it in the same step.",
-            {"mlflow", "pytorch"},
-            FLEET,
-        )
-    ],
-    name=ENCODER,
+@one_asset(
+    model_spec(
+        ENCODER,
+        "Encoder of RAJAPerf results, trained on the machines that are known and frozen. The options of "
+        "Algorithm 1 are chosen on machines that are held out. Registered in MLflow as perf-amm; all machines are "
+        "described by it in the same step.",
+        {"mlflow", "pytorch"},
+        FLEET,
+    )
 )
-@explained
 def model_amm__encoder(
     context: dg.AssetExecutionContext, config: EncoderConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
@@ -123,25 +119,23 @@ def model_amm__encoder(
     return dg.MaterializeResult(metadata=metadata | version_metadata(made.version), data_version=data_version)
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(
-            AMMS, {"pytorch", "parquet"}, [TIMINGS.name, ENVIRONMENTS.name, SPECS.name, ENCODER]
-        ).replace_attributes(skippable=True, automation_condition=WHEN_DATA_LANDS)
-    ],
-    check_specs=[
-        partitioned_spec(
-            AMMS.name,
-            "is_described",
-            "The machine has enough RAJAPerf runs to be described; otherwise which are missing",
-            blocking=False,
-        )
-    ],
+@one_asset(
+    asset_spec(
+        AMMS,
+        {"pytorch", "parquet"},
+        [TIMINGS.name, ENVIRONMENTS.name, SPECS.name, ENCODER],
+        skippable=True,
+        automation_condition=WHEN_DATA_LANDS,
+    ),
+    partitioned_spec(
+        AMMS.name,
+        "is_described",
+        "The machine has enough RAJAPerf runs to be described; otherwise which are missing",
+        blocking=False,
+    ),
     partitions_def=machines,
-    name=AMMS.name,
     pool=POOL,
 )
-@explained
 def model_amm__machines(
     context: dg.AssetExecutionContext, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
@@ -192,18 +186,15 @@ def _described(
     )
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            MAP,
-            "AMMs of all machines in one file (Parquet and JSON), and on a page: a heat map, a map of machines.",
-            {"parquet", "matplotlib"},
-            [AMMS.name],
-        ).replace_attributes(automation_condition=WHEN_INPUT_CHANGES)
-    ],
-    name=MAP,
+@one_asset(
+    model_spec(
+        MAP,
+        "AMMs of all machines in one file (Parquet and JSON), and on a page: a heat map, a map of machines.",
+        {"parquet", "matplotlib"},
+        [AMMS.name],
+        automation_condition=WHEN_INPUT_CHANGES,
+    )
 )
-@explained
 def out_amm__machines(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the files and draw the pictures."""
     from perf_assets.workflows.machines.describe import draw_machines
@@ -314,19 +305,15 @@ def _attention(lake: Lake, table: Table, rows: "pd.DataFrame") -> Metadata:
     }
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            INPUTS,
-            "Inputs of downstream models (xAMM): per run and ordered pair of machines the embedding of the run, the "
-            "AMM of both machines and the relative time. 'perf-assets export inputs' writes it into a file.",
-            {"parquet"},
-            [FEATURES.name, AMMS.name, WITH_AMM],
-        )
-    ],
-    name=INPUTS,
+@one_asset(
+    model_spec(
+        INPUTS,
+        "Inputs of downstream models (xAMM): per run and ordered pair of machines the embedding of the run, the "
+        "AMM of both machines and the relative time. 'perf-assets export inputs' writes it into a file.",
+        {"parquet"},
+        [FEATURES.name, AMMS.name, WITH_AMM],
+    )
 )
-@explained
 def model_source__inputs(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Put embeddings, AMMs and relative times side by side."""
     from perf_assets.workflows.exports.downstream_inputs import inputs_file, make_inputs

@@ -5,10 +5,9 @@ from pydantic import Field
 
 from perf_assets.core.tables.models import XAMM_EMBEDDINGS, XAMM_SCORES
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import FLEET, PREVIEW_ROWS, asset_spec, model_spec
+from perf_assets.defs.specs import FLEET, PREVIEW_ROWS, asset_spec, model_spec, one_asset
 from perf_assets.storage.results import stored_at
 
 _SCORES = asset_spec(XAMM_SCORES, {"xgboost", "pytorch", "parquet"}, FLEET)
@@ -37,8 +36,7 @@ class PicturesConfig(dg.Config):
     )
 
 
-@dg.multi_asset(specs=[_SCORES], name=XAMM_SCORES.name)
-@explained
+@one_asset(_SCORES)
 def eval_xamm__scores(
     context: dg.AssetExecutionContext, config: ExperimentsConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
@@ -60,8 +58,7 @@ def eval_xamm__scores(
     )
 
 
-@dg.multi_asset(specs=[_EMBEDDINGS], name=XAMM_EMBEDDINGS.name)
-@explained
+@one_asset(_EMBEDDINGS)
 def eval_xamm__embeddings(
     context: dg.AssetExecutionContext, config: PicturesConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:
@@ -79,8 +76,7 @@ def eval_xamm__embeddings(
     )
 
 
-@dg.multi_asset(specs=[_REPORT], name=REPORT)
-@explained
+@one_asset(_REPORT)
 def eval_xamm__report(lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page."""
     from perf_assets.reports.scores import origin

@@ -14,7 +14,6 @@ from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.code_versions import code_version
 from perf_assets.defs.conditions import WHEN_CHECKED_INPUT_CHANGES, WHEN_MACHINE_HAS_MODEL
-from perf_assets.defs.failures import explained
 from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
 from perf_assets.defs.links import (
     measured_metadata,
@@ -27,7 +26,7 @@ from perf_assets.defs.links import (
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
-from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec
+from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec, one_asset
 from perf_assets.defs.verdicts import curve_result, verdict_result
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at
@@ -72,27 +71,23 @@ class SeedsConfig(dg.Config):
     shots: list[int] = Field(default=[0, 5, 10, 20, 50], description="Numbers of runs on the machine")
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            ADAPTED,
-            "Target model of a machine: a registered source model, without what it learned from the machine's runs, as "
-            "the prior, corrected by the machine's own runs. Where its runs pair with those of no other machine, it is "
-            "adapted from the counters of the other machines (ModelX), without a prior. Chosen on held-out runs; "
-            "registered in MLflow as perf-target-MACHINE, first as @challenger.",
-            {"mlflow", "python"},
-            [FEATURES.name, COUNTERS_WIDE, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
-        ).replace_attributes(skippable=True, automation_condition=WHEN_CHECKED_INPUT_CHANGES)
-    ],
-    check_specs=[
-        partitioned_spec(
-            ADAPTED, "is_made", "The machine has what a model needs; otherwise what is missing", blocking=False
-        )
-    ],
+@one_asset(
+    model_spec(
+        ADAPTED,
+        "Target model of a machine: a registered source model, without what it learned from the machine's runs, as "
+        "the prior, corrected by the machine's own runs. Where its runs pair with those of no other machine, it is "
+        "adapted from the counters of the other machines (ModelX), without a prior. Chosen on held-out runs; "
+        "registered in MLflow as perf-target-MACHINE, first as @challenger.",
+        {"mlflow", "python"},
+        [FEATURES.name, COUNTERS_WIDE, COUNTERS.name, SPECS.name, AMMS.name, WITH_AMM],
+        skippable=True,
+        automation_condition=WHEN_CHECKED_INPUT_CHANGES,
+    ),
+    partitioned_spec(
+        ADAPTED, "is_made", "The machine has what a model needs; otherwise what is missing", blocking=False
+    ),
     partitions_def=machines,
-    name=ADAPTED,
 )
-@explained
 def model_target__adapted(
     context: dg.AssetExecutionContext, config: AdaptConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
@@ -114,17 +109,11 @@ def model_target__adapted(
     yield made_or_not(ADAPTED, "is_made")
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(VERDICTS, {"mlflow", "parquet"}, [ADAPTED, COUNTERS_WIDE]).replace_attributes(
-            automation_condition=WHEN_MACHINE_HAS_MODEL
-        )
-    ],
+@one_asset(
+    asset_spec(VERDICTS, {"mlflow", "parquet"}, [ADAPTED, COUNTERS_WIDE], automation_condition=WHEN_MACHINE_HAS_MODEL),
     partitions_def=machines,
-    name=VERDICTS.name,
     pool=POOL,
 )
-@explained
 def eval_target__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
     from perf_assets.registry.target import registered_name
@@ -135,21 +124,17 @@ def eval_target__verdicts(context: dg.AssetExecutionContext, lake: LakeResource)
     return verdict_result(context, registered_name(machine), rows, stored_at(lake.lake(), VERDICTS, machine))
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(
-            TRANSFER_SCORES, {"parquet"}, [FEATURES.name, COUNTERS_WIDE, AMMS.name, WITH_AMM]
-        ).replace_attributes(skippable=True, automation_condition=WHEN_CHECKED_INPUT_CHANGES)
-    ],
-    check_specs=[
-        partitioned_spec(
-            TRANSFER_SCORES.name, "is_scored", "The machine has runs enough to hold some out", blocking=False
-        )
-    ],
+@one_asset(
+    asset_spec(
+        TRANSFER_SCORES,
+        {"parquet"},
+        [FEATURES.name, COUNTERS_WIDE, AMMS.name, WITH_AMM],
+        skippable=True,
+        automation_condition=WHEN_CHECKED_INPUT_CHANGES,
+    ),
+    partitioned_spec(TRANSFER_SCORES.name, "is_scored", "The machine has runs enough to hold some out", blocking=False),
     partitions_def=machines,
-    name=TRANSFER_SCORES.name,
 )
-@explained
 def eval_transfer__scores(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
@@ -169,20 +154,17 @@ def eval_transfer__scores(
     yield made_or_not(TRANSFER_SCORES.name, "is_scored")
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            PAGE,
-            "Page of a machine: data sheet, predicted against measured, learning curve, calibration, severity, AMM, "
-            "alignment of counters, next runs, model history.",
-            {"html"},
-            [ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, FEATURES.name, COUNTERS_WIDE, SPECS.name],
-        ).replace_attributes(automation_condition=WHEN_CHECKED_INPUT_CHANGES)
-    ],
+@one_asset(
+    model_spec(
+        PAGE,
+        "Page of a machine: data sheet, predicted against measured, learning curve, calibration, severity, AMM, "
+        "alignment of counters, next runs, model history.",
+        {"html"},
+        [ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, AMMS.name, FEATURES.name, COUNTERS_WIDE, SPECS.name],
+        automation_condition=WHEN_CHECKED_INPUT_CHANGES,
+    ),
     partitions_def=machines,
-    name=PAGE,
 )
-@explained
 def out_report__machine(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a machine: of its target model, or of what it needs for one."""
     from perf_assets.workflows.pages.machine_page import write_machine_page

@@ -6,10 +6,9 @@ import dagster as dg
 
 from perf_assets.core.tables.models import TRANSFER_MATRIX
 from perf_assets.core.text import markdown_rows
-from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata, picture_metadata
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import FLEET, Metadata, asset_spec
+from perf_assets.defs.specs import FLEET, Metadata, asset_spec, one_asset
 from perf_assets.defs.targets.assets import SeedsConfig
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.pages import store_page
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dg.multi_asset(specs=[asset_spec(TRANSFER_MATRIX, {"parquet"}, FLEET)], name=TRANSFER_MATRIX.name)
-@explained
+@one_asset(asset_spec(TRANSFER_MATRIX, {"parquet"}, FLEET))
 def eval_transfer__matrix(
     context: dg.AssetExecutionContext, config: SeedsConfig, lake: LakeResource
 ) -> dg.MaterializeResult[None]:

@@ -10,15 +10,14 @@ from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, M
 from perf_assets.core.tables.landing import BUNDLES, COUNTERS, RUNS
 from perf_assets.core.text import markdown_rows
 from perf_assets.defs.conditions import WHEN_DATASET_HAS_MODEL
-from perf_assets.defs.failures import explained
-from perf_assets.defs.ingest.checks import partitioned_spec
+from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
 from perf_assets.defs.links import measured_metadata, page_metadata, registered_metadata, run_tags
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import TrainingConfig
-from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, model_spec
+from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, model_spec, one_asset
 from perf_assets.defs.targets.assets import NOT_MADE
-from perf_assets.defs.verdicts import curve_result, verdict_result
+from perf_assets.defs.verdicts import curve_result, verdict_check, verdict_result
 from perf_assets.storage.datasets import ROWS, assembled, store_dataset
 from perf_assets.storage.results import stored_at
 
@@ -50,22 +49,16 @@ class ModelxConfig(dg.Config):
     targets: list[str] = Field(default=[], description="Only these datasets are targets")
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            ROWS,
-            "A dataset as a plain table: all rows of the tables of samples that belong to it, words as words. Its "
-            "features and its target are its own.",
-            {"parquet"},
-            [],
-        ).replace_attributes(
-            deps=[dg.AssetDep(table.name, partition_mapping=_ALL) for table in (BUNDLES, RUNS, COUNTERS)]
-        )
-    ],
+@one_asset(
+    model_spec(
+        ROWS,
+        "A dataset as a plain table: all rows of the tables of samples that belong to it, words as words. Its "
+        "features and its target are its own.",
+        {"parquet"},
+        deps=[dg.AssetDep(table.name, partition_mapping=_ALL) for table in (BUNDLES, RUNS, COUNTERS)],
+    ),
     partitions_def=datasets,
-    name=ROWS,
 )
-@explained
 def core_datasets__rows(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Put the rows of a dataset together and store them."""
     dataset = assembled(lake.warehouse(), context.partition_key)
@@ -85,29 +78,24 @@ def core_datasets__rows(context: dg.AssetExecutionContext, lake: LakeResource) -
     )
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            ADAPTED,
-            "Model of a dataset, adapted from other datasets: all, or those that datasets.yaml names. All rows of the "
-            "dataset so far are shots. Registered in MLflow as perf-transfer-DATASET, first as @challenger.",
-            {"mlflow", "python"},
-            [],
-        ).replace_attributes(skippable=True, deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)])
-    ],
-    check_specs=[
-        partitioned_spec(
-            ADAPTED,
-            CAN_BE_ADAPTED,
-            "There is another dataset to adapt from, and enough rows that can be learned",
-            blocking=False,
-            partitions=datasets,
-        )
-    ],
+@one_asset(
+    model_spec(
+        ADAPTED,
+        "Model of a dataset, adapted from other datasets: all, or those that datasets.yaml names. All rows of the "
+        "dataset so far are shots. Registered in MLflow as perf-transfer-DATASET, first as @challenger.",
+        {"mlflow", "python"},
+        skippable=True,
+        deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)],
+    ),
+    partitioned_spec(
+        ADAPTED,
+        CAN_BE_ADAPTED,
+        "There is another dataset to adapt from, and enough rows that can be learned",
+        blocking=False,
+        partitions=datasets,
+    ),
     partitions_def=datasets,
-    name=ADAPTED,
 )
-@explained
 def model_transfer__adapted(
     context: dg.AssetExecutionContext, config: DatasetConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
@@ -123,26 +111,20 @@ def model_transfer__adapted(
     except BadInputError as error:
         context.log.warning(f"no model of the dataset {name}: {error}")
         context.log_event(dg.AssetObservation(ADAPTED, partition=name, metadata={NOT_MADE: str(error)}))
-        yield _check(ADAPTED, CAN_BE_ADAPTED, str(error))
+        yield made_or_not(ADAPTED, CAN_BE_ADAPTED, str(error))
         return
     kept = {"kept": "this version was made of the same data"} if made.is_kept else {}
     shown = measured_metadata(made.name, made.version) | registered_metadata(made.name, made.version)
     shown |= {**kept, **made.facts}
     yield dg.MaterializeResult(asset_key=ADAPTED, metadata=shown, data_version=dg.DataVersion(made.digest))
-    yield _check(ADAPTED, CAN_BE_ADAPTED, None)
+    yield made_or_not(ADAPTED, CAN_BE_ADAPTED)
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(DATASET_VERDICTS, {"mlflow", "parquet"}, [ADAPTED, ROWS]).replace_attributes(
-            automation_condition=WHEN_DATASET_HAS_MODEL
-        )
-    ],
+@one_asset(
+    asset_spec(DATASET_VERDICTS, {"mlflow", "parquet"}, [ADAPTED, ROWS], automation_condition=WHEN_DATASET_HAS_MODEL),
     partitions_def=datasets,
-    name=DATASET_VERDICTS.name,
     pool=POOL,
 )
-@explained
 def eval_dataset__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and with baselines; promote it, or leave it a challenger."""
     from perf_assets.registry.transfer import registered_name
@@ -153,16 +135,10 @@ def eval_dataset__verdicts(context: dg.AssetExecutionContext, lake: LakeResource
     return verdict_result(context, registered_name(name), rows, stored_at(lake.lake(), DATASET_VERDICTS, name))
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(DATASET_SCORES, {"parquet"}).replace_attributes(
-            skippable=True, deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)]
-        )
-    ],
+@one_asset(
+    asset_spec(DATASET_SCORES, {"parquet"}, skippable=True, deps=[dg.AssetDep(ROWS, partition_mapping=_ALL)]),
     partitions_def=datasets,
-    name=DATASET_SCORES.name,
 )
-@explained
 def eval_dataset__scores(
     context: dg.AssetExecutionContext, config: CurveConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
@@ -180,25 +156,16 @@ def eval_dataset__scores(
     yield curve_result(rows, ["method"], stored_at(lake.lake(), DATASET_SCORES, name))
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            PAGE,
-            "Page of a dataset: its model, severity, candidates, learning curve, alignment of features, what to "
-            "measure next, what became of its models.",
-            {"html"},
-            [],
-        ).replace_attributes(
-            deps=[
-                dg.AssetDep(ROWS, partition_mapping=_ALL),
-                *map(dg.AssetDep, (ADAPTED, DATASET_VERDICTS.name, DATASET_SCORES.name)),
-            ],
-        )
-    ],
+@one_asset(
+    model_spec(
+        PAGE,
+        "Page of a dataset: its model, severity, candidates, learning curve, alignment of features, what to "
+        "measure next, what became of its models.",
+        {"html"},
+        deps=[dg.AssetDep(ROWS, partition_mapping=_ALL), ADAPTED, DATASET_VERDICTS.name, DATASET_SCORES.name],
+    ),
     partitions_def=datasets,
-    name=PAGE,
 )
-@explained
 def out_report__dataset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Write the page of a dataset that has a model."""
     from perf_assets.workflows.pages.dataset_pages import write_dataset_page
@@ -207,16 +174,12 @@ def out_report__dataset(context: dg.AssetExecutionContext, lake: LakeResource) -
     return dg.MaterializeResult(metadata=page_metadata(path))
 
 
-@dg.multi_asset(
-    specs=[asset_spec(MODELX_TABLE, {"parquet", "html"}, [ROWS]).replace_attributes(skippable=True)],
-    check_specs=[
-        dg.AssetCheckSpec(
-            HAS_DATASETS, asset=MODELX_TABLE.name, description="There are two datasets to transfer between, at least"
-        )
-    ],
-    name=MODELX_TABLE.name,
+@one_asset(
+    asset_spec(MODELX_TABLE, {"parquet", "html"}, [ROWS], skippable=True),
+    dg.AssetCheckSpec(
+        HAS_DATASETS, asset=MODELX_TABLE.name, description="There are two datasets to transfer between, at least"
+    ),
 )
-@explained
 def eval_modelx__table(
     context: dg.AssetExecutionContext, config: ModelxConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
@@ -228,7 +191,7 @@ def eval_modelx__table(
     except BadInputError as error:
         context.log.warning(str(error))
         context.log_event(dg.AssetObservation(MODELX_TABLE.name, metadata={NOT_MADE: str(error)}))
-        yield _check(MODELX_TABLE.name, HAS_DATASETS, str(error))
+        yield made_or_not(MODELX_TABLE.name, HAS_DATASETS, str(error))
         return
     metadata: Metadata = {
         "dagster/row_count": len(made.rows),
@@ -238,14 +201,7 @@ def eval_modelx__table(
         "record": dg.MetadataValue.path(stored_at(lake.lake(), MODELX_TABLE)),
     }
     yield dg.MaterializeResult(asset_key=MODELX_TABLE.name, metadata=metadata)
-    yield _check(MODELX_TABLE.name, HAS_DATASETS, None)
+    yield made_or_not(MODELX_TABLE.name, HAS_DATASETS)
 
 
-def _check(asset: str, name: str, problem: str | None) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=name,
-        passed=problem is None,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"why_not": problem} if problem else {},
-    )
+check_dataset = verdict_check("check_dataset", ADAPTED, DATASET_VERDICTS, datasets, "rows")

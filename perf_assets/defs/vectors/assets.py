@@ -15,7 +15,7 @@ from perf_assets.defs.conditions import WHEN_CHECKED_INPUT_CHANGES, WHEN_INPUT_C
 from perf_assets.defs.failures import explained
 from perf_assets.defs.links import page_metadata, version_metadata
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.specs import FLEET, POOL, Metadata, asset_spec, model_spec
+from perf_assets.defs.specs import FLEET, POOL, Metadata, asset_spec, model_spec, one_asset
 from perf_assets.defs.verdicts import verdict_result
 from perf_assets.storage.results import stored_at
 from perf_assets.workflows.models import vectors
@@ -76,21 +76,19 @@ class VectorScoresConfig(BlendConfig):
     )
 
 
-@dg.multi_asset(
-    specs=[
-        model_spec(
-            VECTOR,
-            "From the counters of one run on any machine, its times on all machines: sigma-VAE + DNN, trees and models "
-            "of pairs, blended on held-out rows; with intervals and a ranking. Machines that land join the champion by "
-            "themselves; the weekly schedule trains anew. Registered in MLflow as perf-relative-vector, first as "
-            "@challenger.",
-            {"mlflow", "pytorch", "xgboost"},
-            _INPUTS,
-        ).replace_attributes(skippable=True, automation_condition=WHEN_CHECKED_INPUT_CHANGES)
-    ],
-    name=VECTOR,
+@one_asset(
+    model_spec(
+        VECTOR,
+        "From the counters of one run on any machine, its times on all machines: sigma-VAE + DNN, trees and models "
+        "of pairs, blended on held-out rows; with intervals and a ranking. Machines that land join the champion by "
+        "themselves; the weekly schedule trains anew. Registered in MLflow as perf-relative-vector, first as "
+        "@challenger.",
+        {"mlflow", "pytorch", "xgboost"},
+        _INPUTS,
+        skippable=True,
+        automation_condition=WHEN_CHECKED_INPUT_CHANGES,
+    )
 )
-@explained
 def model_vector__relative(
     context: dg.AssetExecutionContext, config: VectorConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None]]:
@@ -101,16 +99,9 @@ def model_vector__relative(
         yield dg.MaterializeResult(metadata=_shown(made) | lake.fleet().provenance())
 
 
-@dg.multi_asset(
-    specs=[
-        asset_spec(VECTOR_VERDICTS, {"mlflow", "parquet"}, [VECTOR]).replace_attributes(
-            automation_condition=WHEN_INPUT_CHANGES
-        )
-    ],
-    name=VECTOR_VERDICTS.name,
-    pool=POOL,
+@one_asset(
+    asset_spec(VECTOR_VERDICTS, {"mlflow", "parquet"}, [VECTOR], automation_condition=WHEN_INPUT_CHANGES), pool=POOL
 )
-@explained
 def eval_vector__verdicts(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[None]:
     """Compare the newest model with the champion and the mean vector; promote it, or leave it a challenger."""
     from perf_assets.registry.vector import NAME
