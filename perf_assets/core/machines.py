@@ -1,6 +1,7 @@
 """Machines: their ids and their data sheets."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -27,14 +28,12 @@ class _Part(BaseModel):
 class Cpu(_Part):
     """The host processors of one node."""
 
-    model: str
-    sockets: int = Field(ge=1)
-    cores_per_socket: int = Field(ge=1)
-    clock_hertz: float = Field(gt=0)
-    """Clock that all cores sustain under load."""
-    simd_bits: int = Field(ge=64)
-    fma_units: int = Field(ge=1)
-    """Vector units per core that finish one fused multiply-add a cycle."""
+    model: str = Field(description="Host processor")
+    sockets: int = Field(ge=1, description="Sockets of a node")
+    cores_per_socket: int = Field(ge=1, description="Cores of a socket")
+    clock_hertz: float = Field(gt=0, description="Clock that all cores sustain")
+    simd_bits: int = Field(ge=64, description="Width of a vector register")
+    fma_units: int = Field(ge=1, description="Vector fused multiply-add units of a core")
 
     @property
     def cores(self) -> int:
@@ -45,46 +44,50 @@ class Cpu(_Part):
 class Caches(_Part):
     """Data caches; bandwidths are what one core can sustain."""
 
-    l1_bytes: int = Field(gt=0)
-    """Per core."""
-    l2_bytes: int = Field(gt=0)
-    """Per core."""
-    l3_bytes: int = Field(ge=0)
-    """Per socket."""
-    l1_bytes_per_cycle: float = Field(gt=0)
-    l2_bytes_per_cycle: float = Field(gt=0)
-    l3_bytes_per_cycle: float = Field(gt=0)
+    l1_bytes: int = Field(ge=1, description="L1 data cache of a core")
+    l2_bytes: int = Field(ge=1, description="L2 cache of a core")
+    l3_bytes: int = Field(ge=0, description="L3 cache of a socket")
+    l1_bytes_per_cycle: float = Field(gt=0, description="L1 bandwidth of a core")
+    l2_bytes_per_cycle: float = Field(gt=0, description="L2 bandwidth of a core")
+    l3_bytes_per_cycle: float = Field(gt=0, description="L3 bandwidth of a core")
 
 
 class Memory(_Part):
     """Main memory of one node."""
 
-    capacity_bytes: float = Field(gt=0)
-    bandwidth_bytes_per_second: float = Field(gt=0)
-    """Theoretical peak of all sockets together."""
-    latency_seconds: float = Field(gt=0)
+    capacity_bytes: float = Field(gt=0, description="Memory of a node")
+    bandwidth_bytes_per_second: float = Field(gt=0, description="Peak memory bandwidth of a node")
+    latency_seconds: float = Field(gt=0, description="Memory latency")
 
 
 class Gpu(_Part):
     """The accelerators of one node; figures are of one device as programs see it."""
 
-    model: str
-    count: int = Field(ge=1)
-    peak_double_flops: float = Field(gt=0)
-    peak_single_flops: float = Field(gt=0)
-    bandwidth_bytes_per_second: float = Field(gt=0)
-    l2_bytes: int = Field(gt=0)
-    capacity_bytes: float = Field(gt=0)
-    launch_seconds: float = Field(gt=0)
-    link_bandwidth_bytes_per_second: float = Field(gt=0)
-    """Host to device, one direction (PCIe, NVLink, Infinity Fabric)."""
+    model: str = Field(description="Accelerator")
+    count: int = Field(ge=1, description="Accelerators of a node")
+    peak_double_flops: float = Field(gt=0, description="Peak of one")
+    peak_single_flops: float = Field(gt=0, description="Peak of one")
+    bandwidth_bytes_per_second: float = Field(gt=0, description="Memory bandwidth of one")
+    l2_bytes: int = Field(ge=1, description="L2 cache of one")
+    capacity_bytes: float = Field(gt=0, description="Memory of one")
+    launch_seconds: float = Field(gt=0, description="Cost of starting a kernel")
+    link_bandwidth_bytes_per_second: float = Field(gt=0, description="Host to device, one direction")
 
 
 class Network(_Part):
     """The interconnect as one node sees it."""
 
-    bandwidth_bytes_per_second: float = Field(gt=0)
-    latency_seconds: float = Field(gt=0)
+    bandwidth_bytes_per_second: float = Field(gt=0, description="Interconnect of a node")
+    latency_seconds: float = Field(gt=0, description="Interconnect latency")
+
+
+PARTS: Mapping[str, type[_Part]] = {"cpu": Cpu, "caches": Caches, "memory": Memory, "gpu": Gpu, "network": Network}
+"""Parts of a data sheet by their names there."""
+
+
+def column_prefix(part: str) -> str:
+    """Beginning of the names of a part's columns in `core_machines__specs`; those of caches name their level."""
+    return "" if part == "caches" else f"{part}_"
 
 
 class MachineSpec(_Part):
@@ -110,11 +113,9 @@ class MachineSpec(_Part):
             "microarchitecture": self.microarchitecture,
             "sources": "; ".join(self.sources),
         }
-        for part in ("cpu", "caches", "memory", "gpu", "network"):
-            figures = getattr(self, part)
-            if figures is not None:
-                prefix = "" if part == "caches" else f"{part}_"
-                row |= {f"{prefix}{field}": value for field, value in figures.model_dump().items()}
+        for part in PARTS:
+            if (figures := getattr(self, part)) is not None:
+                row |= {f"{column_prefix(part)}{field}": value for field, value in figures.model_dump().items()}
         return row
 
 

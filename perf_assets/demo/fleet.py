@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -176,15 +177,12 @@ def benchmark_bundle(spec: MachineSpec, run: BenchmarkRun, name: str, seed: int)
         collected_at=datetime.fromtimestamp(run.launched_at, UTC),
         tags=_tags(seed),
     )
-    return SimulatedBundle(name, facts, _benchmark_write(run))
+    return SimulatedBundle(name, facts, partial(_write_benchmark, run))
 
 
-def _benchmark_write(run: BenchmarkRun) -> Callable[[Path], None]:
-    def write(directory: Path) -> None:
-        _BENCHMARK_WRITERS.get(run.machine, write_rajaperf_2024)(directory, run)
-        (directory / SPEC_NAME).write_text(machine_text(run.machine), encoding="utf-8")
-
-    return write
+def _write_benchmark(run: BenchmarkRun, directory: Path) -> None:
+    _BENCHMARK_WRITERS.get(run.machine, write_rajaperf_2024)(directory, run)
+    (directory / SPEC_NAME).write_text(machine_text(run.machine), encoding="utf-8")
 
 
 def executions(spec: MachineSpec, application: Application, scale: float) -> Iterator[tuple[int, Execution]]:
@@ -203,11 +201,11 @@ def _profile_bundles(
         if only is not None and configuration.key not in only:
             continue
         wall_seconds = None
-        write = _profile_write(execution, seed)
+        write: Callable[[Path], None] = partial(_write_profiles, execution, seed)
         if spec.machine in _PERF_STAT_MACHINES:
             (run,) = profiled_runs(execution, seed).values()
             wall_seconds = run.wall_seconds
-            write = _perf_stat_write(run, spec, seed)
+            write = partial(_write_perf_stat, run, spec, seed)
         facts = BundleFacts(
             machine=spec.machine,
             kind="profile",
@@ -227,21 +225,15 @@ def _profile_bundles(
         yield SimulatedBundle(name, facts, write)
 
 
-def _profile_write(execution: Execution, seed: int) -> Callable[[Path], None]:
-    def write(directory: Path) -> None:
-        for name, run in profiled_runs(execution, seed).items():
-            (directory / name).mkdir()
-            _PROFILE_WRITERS[execution.spec.machine](directory / name, run)
-
-    return write
+def _write_profiles(execution: Execution, seed: int, directory: Path) -> None:
+    for name, run in profiled_runs(execution, seed).items():
+        (directory / name).mkdir()
+        _PROFILE_WRITERS[execution.spec.machine](directory / name, run)
 
 
-def _perf_stat_write(run: ProfiledRun, spec: MachineSpec, seed: int) -> Callable[[Path], None]:
-    def write(directory: Path) -> None:
-        estimated, shares = multiplexed(run, spec, seed)
-        write_perf_stat(directory / "perf-stat.csv", estimated, shares)
-
-    return write
+def _write_perf_stat(run: ProfiledRun, spec: MachineSpec, seed: int, directory: Path) -> None:
+    estimated, shares = multiplexed(run, spec, seed)
+    write_perf_stat(directory / "perf-stat.csv", estimated, shares)
 
 
 def _sample_bundle(

@@ -56,18 +56,10 @@ def nightly_runs(
     for night in range(nights):
         is_faulty = fault is not None and night >= since
         now = fault.on(spec) if fault is not None and is_faulty else spec
-        run = BenchmarkRun(
-            machine=spec.machine,
-            threads=spec.cpu.cores,
-            ranks=0,
-            requested_size=_SIZE,
-            repetition_factor=_REPETITION_FACTOR,
-            passes=3,
-            compiler=fault.compiler if fault is not None and is_faulty else COMPILER,
-            launched_at=FIRST_LAUNCH + night * _DAY,
-            kernels=(),
-        )
-        yield benchmark_run(now, run, f"night {night}", seed)
+        compiler = fault.compiler if fault is not None and is_faulty else COMPILER
+        launched_at = FIRST_LAUNCH + night * _DAY
+        size, factor, threads = _SIZE, _REPETITION_FACTOR, spec.cpu.cores
+        yield benchmark_run(now, f"night {night}", seed, threads, size, factor, launched_at, compiler)
 
 
 def nightly_bundles(

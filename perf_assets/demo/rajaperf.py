@@ -16,6 +16,7 @@ from perf_assets.demo.hardware.processor import cpu_seconds
 from perf_assets.demo.hardware.work import LINE_BYTES, Stream, Work
 from perf_assets.demo.kernels import Kernel, load_kernels, suite_kernels
 from perf_assets.demo.simulated import BenchmarkRun, KernelRun
+from perf_assets.demo.tools.observation import generator
 
 _WORD = 8.0
 _NEAR_BYTES = 2048.0
@@ -196,10 +197,6 @@ _GPU_TUNINGS = {
 """Kernels with one device tuning of their own; all others have block_256."""
 
 
-def _generator(seed: int, *names: str) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *(crc32(n.encode()) for n in names)])))
-
-
 def variants(spec: MachineSpec) -> tuple[str, ...]:
     """Variants that run on this machine; the first is the reference of the speedup report."""
     host = ("Base_Seq", "RAJA_Seq", "Base_OpenMP", "RAJA_OpenMP")
@@ -277,23 +274,33 @@ def benchmark_runs(spec: MachineSpec, scale: float, seed: int) -> Iterator[Bench
     invocations = max(2, round(9 * scale))
     first = FIRST_LAUNCH + crc32(spec.machine.encode()) % 10_000_000
     for index, (size, repetition_factor, threads) in enumerate(islice(_plan(spec), invocations)):
-        run = BenchmarkRun(
-            machine=spec.machine,
-            threads=threads,
-            ranks=0,
-            requested_size=size,
-            repetition_factor=repetition_factor,
-            passes=_PASSES,
-            compiler=COMPILER,
-            launched_at=first + index * _SECONDS_BETWEEN_LAUNCHES,
-            kernels=(),
-        )
-        yield benchmark_run(spec, run, f"invocation {index}", seed)
+        launched_at = first + index * _SECONDS_BETWEEN_LAUNCHES
+        yield benchmark_run(spec, f"invocation {index}", seed, threads, size, repetition_factor, launched_at)
 
 
-def benchmark_run(spec: MachineSpec, run: BenchmarkRun, name: str, seed: int) -> BenchmarkRun:
-    """The run with what its kernels took on a machine; the same name and seed give the same times."""
-    return _with_kernels(run, _undisturbed_seconds(spec, run.requested_size, run.threads), name, seed)
+def benchmark_run(
+    spec: MachineSpec,
+    name: str,
+    seed: int,
+    threads: int,
+    size: int,
+    repetition_factor: float,
+    launched_at: int,
+    compiler: str = COMPILER,
+) -> BenchmarkRun:
+    """A run with what its kernels take on a machine; the same name and seed give the same times."""
+    run = BenchmarkRun(
+        machine=spec.machine,
+        threads=threads,
+        ranks=0,
+        requested_size=size,
+        repetition_factor=repetition_factor,
+        passes=_PASSES,
+        compiler=compiler,
+        launched_at=launched_at,
+        kernels=(),
+    )
+    return _with_kernels(run, _undisturbed_seconds(spec, size, threads), name, seed)
 
 
 @lru_cache(maxsize=64)
@@ -309,7 +316,7 @@ def _undisturbed_seconds(spec: MachineSpec, size: int, threads: int) -> dict[tup
 
 def _with_kernels(run: BenchmarkRun, undisturbed: dict[tuple[str, str], float], name: str, seed: int) -> BenchmarkRun:
     kernels = load_kernels()
-    random = _generator(seed, run.machine, name)
+    random = generator(seed, (run.machine, name))
     totals = [_repetitions(kernels[kernel], run) * seconds for (kernel, _), seconds in undisturbed.items()]
     measured = _pass_seconds(np.array(totals), random).tolist()
     checksums = random.random(len(totals)) >= _FAILED_CHECKSUM_PROBABILITY

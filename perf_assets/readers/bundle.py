@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ _CROSS_MODELLING = "cross-modelling"
 """Format whose values are not sums over ranks."""
 AGGREGATION_TAG, SUM_OVER_RANKS = "aggregation", "sum"
 """The tag by which a table of samples says that its values are sums over ranks."""
+
+_AS_READ = (
+    *("kernel", "variant", "tuning", "problem_size", "reps", "seconds_per_rep", "seconds_per_rep_min"),
+    *("seconds_per_rep_max", "bytes_per_rep", "flops_per_rep", "is_valid", "invalid_reason"),
+)
+"""Columns of a kernel's row that are as the files say."""
+_as_read = attrgetter(*_AS_READ)
 
 Row = dict[str, Any]
 
@@ -97,24 +105,13 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, 
     threads = timing.threads if manifest.threads is None else threads_of(timing.variant, manifest.threads)
     return {
         **origin,
+        **dict(zip(_AS_READ, _as_read(timing), strict=True)),
         "run": printable(timing.run),
-        "kernel": timing.kernel,
-        "variant": timing.variant,
-        "tuning": timing.tuning,
-        "problem_size": timing.problem_size,
-        "reps": timing.reps,
         "ranks": manifest.ranks if timing.ranks is None else timing.ranks,
         "threads": threads,
-        "seconds_per_rep": timing.seconds_per_rep,
-        "seconds_per_rep_min": timing.seconds_per_rep_min,
-        "seconds_per_rep_max": timing.seconds_per_rep_max,
-        "bytes_per_rep": timing.bytes_per_rep,
-        "flops_per_rep": timing.flops_per_rep,
         "counters": json.dumps(timing.counters, sort_keys=True),
         "compiler": compiler,
         "environment": _timing_environment(timing, manifest),
-        "is_valid": timing.is_valid,
-        "invalid_reason": timing.invalid_reason,
         "is_simulated": manifest.is_simulated,
     }
 

@@ -5,7 +5,7 @@ from typing import Any
 from perf_assets.core.measurements import MetricTotal, Profile
 from perf_assets.readers.files import SourceFile, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json
-from perf_assets.readers.metric_names import unit_in, wall_seconds_of
+from perf_assets.readers.metric_names import single_value, unit_in, wall_seconds_of
 
 IDENTITY = frozenset(
     ("machine", "app", "exec", "args", "ranks", "events", "path", "modules", "spack_env", "exec_path", "duration")
@@ -42,14 +42,13 @@ def _profile(run: str, source: SourceFile, fields: dict[str, Any]) -> Profile:
             continue
         name = key.strip().removesuffix(" (I)").rstrip()
         if isinstance(value, str | int | float) and (number := _number(source, name, value)) is not None:
-            metrics[name] = MetricTotal(number, number, number, number, unit_in(name))
+            metrics[name] = single_value(number, unit_in(name))
     return Profile(
         run=run,
         ranks=int(ranks),
         threads_per_rank=1,
         metrics=metrics,
         wall_seconds=wall_seconds_of(metrics),
-        hosts=None,
         labels=labels,
     )
 

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.core.measurements import Profile
 from perf_assets.core.text import printable
 from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json_text
+from perf_assets.readers.metric_names import single_value
 
 ENERGY = "energy (J)"
 _MAX_BYTES = 512 * 2**20
@@ -143,15 +144,9 @@ def _job(
     for key, value in (("nodes", nodes), ("ranks", ranks or None), ("gpus", gpus)):
         if value is not None:
             labels[key] = str(value)
-    metrics = {} if energy is None else {ENERGY: MetricTotal(energy, energy, energy, energy, "J")}
+    metrics = {} if energy is None else {ENERGY: single_value(energy, "J")}
     return Profile(
-        run=run,
-        ranks=ranks or 1,
-        threads_per_rank=1,
-        metrics=metrics,
-        wall_seconds=seconds,
-        hosts=nodes,
-        labels=labels,
+        run=run, ranks=ranks or 1, threads_per_rank=1, metrics=metrics, wall_seconds=seconds, hosts=nodes, labels=labels
     )
 
 

@@ -62,6 +62,11 @@ def wall_seconds_of(metrics: dict[str, MetricTotal]) -> float | None:
     return None
 
 
+def single_value(value: float, unit: str, running_ratio: float | None = None) -> MetricTotal:
+    """Total of a metric that has one value for the whole run."""
+    return MetricTotal(value, value, value, value, unit, running_ratio)
+
+
 def total_of(values: Sequence[float], ranks: int, unit: str) -> MetricTotal:
     """Total of a metric from its values, one per profile."""
     added = sum(values)

@@ -62,15 +62,7 @@ def read_report(run: str, source: SourceFile) -> Profile:
         )
     ranks = max(len(by_process) for by_process in totals.values())
     metrics = {name: total_of([*by_process.values()], ranks, units[name]) for name, by_process in totals.items()}
-    return Profile(
-        run=run,
-        ranks=ranks,
-        threads_per_rank=1,
-        metrics=metrics,
-        wall_seconds=None,
-        hosts=None,
-        labels=_labels(header, table),
-    )
+    return Profile(run=run, ranks=ranks, threads_per_rank=1, metrics=metrics, labels=_labels(header, table))
 
 
 def _is_added(name: str) -> bool:

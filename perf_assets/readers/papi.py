@@ -75,14 +75,12 @@ def _profile(run: str, processes: Sequence[_Process], more_labels: dict[str, str
         metrics[name] = total_of(values, len(processes), _UNITS.get(name, NO_UNIT))
     wall = metrics[WALL_TIME].max / 1e9 if WALL_TIME in metrics else None
     labels = processes[0].labels | (more_labels or {})
-    per_rank = max(len(process.threads) for process in processes)
     return Profile(
         run=run,
         ranks=len(processes),
-        threads_per_rank=per_rank,
+        threads_per_rank=max(len(process.threads) for process in processes),
         metrics=metrics,
         wall_seconds=wall or None,
-        hosts=None,
         labels=labels,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perf_assets.core.measurements import MetricTotal, Profile
 from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number, parse_json_text
-from perf_assets.readers.metric_names import NO_UNIT, FreeNames, per_second
+from perf_assets.readers.metric_names import NO_UNIT, FreeNames, per_second, single_value
 
 _MAX_BYTES = 4 * 2**20
 _SEPARATORS = (",", ";", "\t")
@@ -85,22 +85,13 @@ def _profile(run: str, source: SourceFile, counts: Iterator[_Count]) -> Profile:
         if not count.event:
             raise unreadable(source, f"has a value without an event: {_USUAL_FORM}")
         unit = count.unit or ("ns" if count.event == _WALL_TIME else NO_UNIT)
-        metrics[names.give(count.event)] = MetricTotal(
-            sum=value,
-            mean_over_ranks=value,
-            min=value,
-            max=value,
-            unit=unit,
-            running_ratio=_running_ratio(source, count),
-        )
+        metrics[names.give(count.event)] = single_value(value, unit, _running_ratio(source, count))
         if count.event == _WALL_TIME and value > 0:
             wall_seconds = value / (per_second(unit) or 1e9)
     if not metrics:
         raise unreadable(source, "counted nothing: no event is supported on the machine, or perf stat was interrupted")
     labels = {"not_counted": " ".join(missing)} if missing else {}
-    return Profile(
-        run=run, ranks=1, threads_per_rank=1, metrics=metrics, wall_seconds=wall_seconds, hosts=None, labels=labels
-    )
+    return Profile(run=run, ranks=1, threads_per_rank=1, metrics=metrics, wall_seconds=wall_seconds, labels=labels)
 
 
 def _running_ratio(source: SourceFile, count: _Count) -> float | None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.core.measurements import Profile
 from perf_assets.readers.files import SourceFile, read_text, unreadable
 from perf_assets.readers.json_text import finite_number
 from perf_assets.readers.metric_names import NO_UNIT, total_of
@@ -42,28 +42,11 @@ def read_folder(run: str, counters: Sequence[SourceFile], traces: Sequence[Sourc
     names = dict.fromkeys(name for totals in by_process.values() for name in totals)
     if not names:
         raise unreadable([*counters, *traces][0], "holds no kernel: the program started none, or was stopped")
-    return Profile(
-        run=run,
-        ranks=len(by_process),
-        threads_per_rank=1,
-        metrics=_metrics(names, by_process),
-        wall_seconds=None,
-        hosts=None,
-        labels={},
-    )
-
-
-def _metrics(
-    names: Iterator[str] | Mapping[str, None], by_process: Mapping[str, Mapping[str, float]]
-) -> dict[str, MetricTotal]:
-    return {
-        name: total_of(
-            [totals.get(name, 0.0) for totals in by_process.values()],
-            len(by_process),
-            "ns" if name.endswith("_ns") else NO_UNIT,
-        )
-        for name in names
-    }
+    metrics = {}
+    for name in names:
+        values = [totals.get(name, 0.0) for totals in by_process.values()]
+        metrics[name] = total_of(values, len(by_process), "ns" if name.endswith("_ns") else NO_UNIT)
+    return Profile(run=run, ranks=len(by_process), threads_per_rank=1, metrics=metrics)
 
 
 def _process(source: SourceFile) -> str:

@@ -2,11 +2,11 @@
 
 import re
 
-from perf_assets.core.measurements import MetricTotal, Profile
+from perf_assets.core.measurements import Profile
 from perf_assets.core.text import without_folder
 from perf_assets.readers.files import SourceFile, opened, unreadable
 from perf_assets.readers.json_text import finite_number
-from perf_assets.readers.metric_names import NO_UNIT
+from perf_assets.readers.metric_names import NO_UNIT, single_value
 
 _CHUNK_BYTES = 2**20
 _MAX_LINE_BYTES = 64 * 1024
@@ -30,21 +30,14 @@ def read_output(run: str, source: SourceFile) -> Profile:
     metrics = {}
     for index, event in enumerate(events):
         value = sum(_cost(source, line.split(), index) for line in costs)
-        metrics[event] = MetricTotal(value, value, value, value, NO_UNIT)
+        metrics[event] = single_value(value, NO_UNIT)
     labels = {"counters": "simulated"}
     labels |= {f"simulated_{name}": text for name, text in _caches(source).items()}
     if "cmd" in lines:
         program, *arguments = map(without_folder, lines["cmd"][0].split() or [""])
         labels |= {name: text for name, text in (("program", program), ("args", " ".join(arguments))) if text}
-    return Profile(
-        run=run,
-        ranks=1,
-        threads_per_rank=max(1, len(set(lines.get("thread", ())))),
-        metrics=metrics,
-        wall_seconds=None,
-        hosts=None,
-        labels=labels,
-    )
+    threads = max(1, len(set(lines.get("thread", ()))))
+    return Profile(run=run, ranks=1, threads_per_rank=threads, metrics=metrics, labels=labels)
 
 
 def _cost(source: SourceFile, costs: list[str], index: int) -> float:

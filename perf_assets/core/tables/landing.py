@@ -1,7 +1,11 @@
 """The vocabulary, first part: tables of what landed. And the list of all tables of the warehouse."""
 
 import hashlib
+from collections.abc import Iterator
 
+from annotated_types import Ge, Gt
+
+from perf_assets.core.machines import PARTS, column_prefix
 from perf_assets.core.tables.runs import DERIVED_TABLES
 from perf_assets.core.tables.schema import (
     COUNTER,
@@ -47,6 +51,12 @@ BUNDLES = Table(
     ),
 )
 
+
+def _figure(name: str, description: str, unit: str, kind: Type = Type.REAL) -> Column:
+    """A figure from 0 on, which a file may lack."""
+    return Column(name, kind, description, unit=unit, nullable=True, minimum=0)
+
+
 TIMINGS = Table(
     "raw_rajaperf__timings",
     "RAJAPerf kernel times: one row per kernel, variant and tuning of a run. Rows that must not be used "
@@ -58,35 +68,14 @@ TIMINGS = Table(
         Column("variant", Type.TEXT, "Programming model, as in Base_OpenMP"),
         Column("tuning", Type.TEXT, "Tuning of the variant, as in default or block_256"),
         Column("problem_size", Type.INTEGER, "Actual problem size, not the requested one", nullable=True, minimum=1),
-        Column("reps", Type.INTEGER, "Repetitions", unit="count", nullable=True, minimum=0),
-        Column("ranks", Type.INTEGER, "MPI ranks; 0 for a run without MPI", unit="count", nullable=True, minimum=0),
+        _figure("reps", "Repetitions", "count", Type.INTEGER),
+        _figure("ranks", "MPI ranks; 0 for a run without MPI", "count", Type.INTEGER),
         Column("threads", Type.INTEGER, "OpenMP threads of a rank", unit="count", nullable=True, minimum=1),
-        Column("seconds_per_rep", Type.REAL, "Mean time of a repetition", unit="seconds", nullable=True, minimum=0),
-        Column(
-            "seconds_per_rep_min",
-            Type.REAL,
-            "Fastest pass, or rank, per repetition",
-            unit="seconds",
-            nullable=True,
-            minimum=0,
-        ),
-        Column(
-            "seconds_per_rep_max",
-            Type.REAL,
-            "Slowest pass, or rank, per repetition",
-            unit="seconds",
-            nullable=True,
-            minimum=0,
-        ),
-        Column("bytes_per_rep", Type.REAL, "Bytes moved by a repetition", unit="bytes", nullable=True, minimum=0),
-        Column(
-            "flops_per_rep",
-            Type.REAL,
-            "Floating-point operations of a repetition",
-            unit="count",
-            nullable=True,
-            minimum=0,
-        ),
+        _figure("seconds_per_rep", "Mean time of a repetition", "seconds"),
+        _figure("seconds_per_rep_min", "Fastest pass, or rank, per repetition", "seconds"),
+        _figure("seconds_per_rep_max", "Slowest pass, or rank, per repetition", "seconds"),
+        _figure("bytes_per_rep", "Bytes moved by a repetition", "bytes"),
+        _figure("flops_per_rep", "Floating-point operations of a repetition", "count"),
         Column("counters", Type.TEXT, "Counters of the kernel, where the file has any, as a JSON object"),
         Column("compiler", Type.TEXT, "Compiler, where the files say", nullable=True),
         ENVIRONMENT,
@@ -137,6 +126,31 @@ COUNTERS = Table(
     ),
 )
 
+_SHEET_TYPES: dict[object, Type] = {str: Type.TEXT, int: Type.INTEGER, float: Type.REAL}
+_SHEET_UNITS = {
+    ending: ending.replace("_per_", "/")
+    for ending in ("bytes", "bytes_per_second", "bytes_per_cycle", "hertz", "bits", "seconds")
+} | {"flops": "1/second"}
+"""Unit of a figure by how its name ends; whole numbers of another name are counts."""
+
+
+def _sheet_columns() -> Iterator[Column]:
+    """Columns of the figures of a data sheet, which `core/machines.py` describes with their limits."""
+    for part, model in PARTS.items():
+        for name, field in model.model_fields.items():
+            unit = next((unit for ending, unit in _SHEET_UNITS.items() if f"_{name}".endswith(f"_{ending}")), None)
+            limits = {type(limit): limit for limit in field.metadata}
+            yield Column(
+                f"{column_prefix(part)}{name}",
+                _SHEET_TYPES[field.annotation],
+                field.description or "",
+                unit=unit or ("count" if field.annotation is int else None),
+                nullable=part in ("gpu", "network"),
+                minimum=limits[Ge].ge if Ge in limits else None,
+                exclusive_minimum=limits[Gt].gt if Gt in limits else None,
+            )
+
+
 SPECS = Table(
     "core_machines__specs",
     "Data sheets of the machines, from the newest `machine.yaml` that landed for each.",
@@ -146,73 +160,7 @@ SPECS = Table(
         Column("name", Type.TEXT, "Name people use"),
         Column("microarchitecture", Type.TEXT, "Of the host processor, as the counter catalogue names it"),
         Column("sources", Type.TEXT, "Where the figures are from"),
-        Column("cpu_model", Type.TEXT, "Host processor"),
-        Column("cpu_sockets", Type.INTEGER, "Sockets of a node", unit="count", minimum=1),
-        Column("cpu_cores_per_socket", Type.INTEGER, "Cores of a socket", unit="count", minimum=1),
-        Column("cpu_clock_hertz", Type.REAL, "Clock that all cores sustain", unit="hertz", exclusive_minimum=0),
-        Column("cpu_simd_bits", Type.INTEGER, "Width of a vector register", unit="bits", minimum=64),
-        Column("cpu_fma_units", Type.INTEGER, "Vector fused multiply-add units of a core", unit="count", minimum=1),
-        Column("l1_bytes", Type.INTEGER, "L1 data cache of a core", unit="bytes", minimum=1),
-        Column("l2_bytes", Type.INTEGER, "L2 cache of a core", unit="bytes", minimum=1),
-        Column("l3_bytes", Type.INTEGER, "L3 cache of a socket", unit="bytes", minimum=0),
-        Column("l1_bytes_per_cycle", Type.REAL, "L1 bandwidth of a core", unit="bytes/cycle", exclusive_minimum=0),
-        Column("l2_bytes_per_cycle", Type.REAL, "L2 bandwidth of a core", unit="bytes/cycle", exclusive_minimum=0),
-        Column("l3_bytes_per_cycle", Type.REAL, "L3 bandwidth of a core", unit="bytes/cycle", exclusive_minimum=0),
-        Column("memory_capacity_bytes", Type.REAL, "Memory of a node", unit="bytes", exclusive_minimum=0),
-        Column(
-            "memory_bandwidth_bytes_per_second",
-            Type.REAL,
-            "Peak memory bandwidth of a node",
-            unit="bytes/second",
-            exclusive_minimum=0,
-        ),
-        Column("memory_latency_seconds", Type.REAL, "Memory latency", unit="seconds", exclusive_minimum=0),
-        Column("gpu_model", Type.TEXT, "Accelerator", nullable=True),
-        Column("gpu_count", Type.INTEGER, "Accelerators of a node", unit="count", nullable=True, minimum=1),
-        Column("gpu_peak_double_flops", Type.REAL, "Peak of one", unit="1/second", nullable=True, exclusive_minimum=0),
-        Column("gpu_peak_single_flops", Type.REAL, "Peak of one", unit="1/second", nullable=True, exclusive_minimum=0),
-        Column(
-            "gpu_bandwidth_bytes_per_second",
-            Type.REAL,
-            "Memory bandwidth of one",
-            unit="bytes/second",
-            nullable=True,
-            exclusive_minimum=0,
-        ),
-        Column("gpu_l2_bytes", Type.INTEGER, "L2 cache of one", unit="bytes", nullable=True, minimum=1),
-        Column("gpu_capacity_bytes", Type.REAL, "Memory of one", unit="bytes", nullable=True, exclusive_minimum=0),
-        Column(
-            "gpu_launch_seconds",
-            Type.REAL,
-            "Cost of starting a kernel",
-            unit="seconds",
-            nullable=True,
-            exclusive_minimum=0,
-        ),
-        Column(
-            "gpu_link_bandwidth_bytes_per_second",
-            Type.REAL,
-            "Host to device, one direction",
-            unit="bytes/second",
-            nullable=True,
-            exclusive_minimum=0,
-        ),
-        Column(
-            "network_bandwidth_bytes_per_second",
-            Type.REAL,
-            "Interconnect of a node",
-            unit="bytes/second",
-            nullable=True,
-            exclusive_minimum=0,
-        ),
-        Column(
-            "network_latency_seconds",
-            Type.REAL,
-            "Interconnect latency",
-            unit="seconds",
-            nullable=True,
-            exclusive_minimum=0,
-        ),
+        *_sheet_columns(),
     ),
 )
 

@@ -2,8 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from perf_assets.demo.hardware.work import Stream, Work
+
+_ADDED = (
+    *("double_flops", "single_flops", "integer_ops", "divides", "math_calls"),
+    *("chained_flops", "branches", "atomic_ops", "atomic_targets"),
+)
+"""Amounts of work that the ranks of a node add up to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,21 +73,10 @@ class Phase:
 
     def _scaled(self, ranks: int, threads: int) -> Work:
         work = self.work
-        return replace(
-            work,
-            double_flops=work.double_flops * ranks,
-            single_flops=work.single_flops * ranks,
-            integer_ops=work.integer_ops * ranks,
-            divides=work.divides * ranks,
-            math_calls=work.math_calls * ranks,
-            chained_flops=work.chained_flops * ranks,
-            branches=work.branches * ranks,
-            atomic_ops=work.atomic_ops * ranks,
-            atomic_targets=work.atomic_targets * ranks,
-            parallel_items=None if work.parallel_items is None else work.parallel_items * ranks,
-            serial_share=0.0,
-            parallel_regions=0.0 if threads == 1 else work.parallel_regions,
-        )
+        added: dict[str, Any] = {name: getattr(work, name) * ranks for name in _ADDED}
+        items = None if work.parallel_items is None else work.parallel_items * ranks
+        regions = 0.0 if threads == 1 else work.parallel_regions
+        return replace(work, **added, parallel_items=items, serial_share=0.0, parallel_regions=regions)
 
 
 def _grown(streams: Iterable[Stream], volume: float, distance: float) -> tuple[Stream, ...]:

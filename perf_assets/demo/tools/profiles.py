@@ -1,7 +1,7 @@
 """What the profiling runs of an execution leave behind: files of counters, or rows of a table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from zlib import crc32
 
@@ -70,6 +70,16 @@ def _hpcrun(*host_tables: tables.Table, device: tables.Table | None = None) -> E
     return _events(tables.HPCRUN_TIME, *host_tables, device=device)
 
 
+def _intel(prefix: str, bits: int) -> tuple[EventSet, ...]:
+    """Sets of a server core before Sapphire Rapids, whose vector registers have this many bits."""
+    arithmetic = tables.intel_arithmetic(prefix, {f"{bits}B_PACKED_DOUBLE": "packed_double_instructions"})
+    return (
+        _hpcrun(tables.CPU_TIME, tables.PAPI_INSTRUCTIONS, tables.PAPI_MIX, tables.HPCRUN_FILES),
+        _hpcrun(tables.PAPI_INSTRUCTIONS, tables.INTEL_CACHES),
+        _hpcrun(tables.PAPI_INSTRUCTIONS, arithmetic, tables.INTEL_EVENTS),
+    )
+
+
 def _events(*host_tables: tables.Table, device: tables.Table | None = None) -> EventSet:
     return EventSet({name: sums for table in host_tables for name, sums in table.items()}, device or {})
 
@@ -81,24 +91,8 @@ _SAPPHIRE_RAPIDS = (
 )
 
 EVENT_SETS: Mapping[str, tuple[EventSet, ...]] = {
-    "quartz": (
-        _hpcrun(tables.CPU_TIME, tables.PAPI_INSTRUCTIONS, tables.PAPI_MIX, tables.HPCRUN_FILES),
-        _hpcrun(tables.PAPI_INSTRUCTIONS, tables.INTEL_CACHES),
-        _hpcrun(
-            tables.PAPI_INSTRUCTIONS,
-            tables.intel_arithmetic("bdw_ep", {"256B_PACKED_DOUBLE": "packed_double_instructions"}),
-            tables.INTEL_EVENTS,
-        ),
-    ),
-    "ruby": (
-        _hpcrun(tables.CPU_TIME, tables.PAPI_INSTRUCTIONS, tables.PAPI_MIX, tables.HPCRUN_FILES),
-        _hpcrun(tables.PAPI_INSTRUCTIONS, tables.INTEL_CACHES),
-        _hpcrun(
-            tables.PAPI_INSTRUCTIONS,
-            tables.intel_arithmetic("clx", {"512B_PACKED_DOUBLE": "packed_double_instructions"}),
-            tables.INTEL_EVENTS,
-        ),
-    ),
+    "quartz": _intel("bdw_ep", 256),
+    "ruby": _intel("clx", 512),
     "corona": (
         _hpcrun(tables.CPU_TIME, tables.PAPI_INSTRUCTIONS, tables.ZEN2_MIX, tables.HPCRUN_FILES),
         _hpcrun(tables.PERF_INSTRUCTIONS, tables.ZEN2_CACHES, tables.PERF_EVENTS),
@@ -166,10 +160,7 @@ def multiplexed(run: ProfiledRun, spec: MachineSpec, seed: int) -> tuple[Profile
             continue
         shares[name] = round(float(np.clip(random.normal(_LIVE_SHARE, 0.01), 0.5, 0.7)), 4)
         values[:, :, column] *= np.exp(random.normal(0.0, _MULTIPLEXING_SPREAD))
-    estimated = ProfiledRun(
-        run.program, run.ranks, run.threads_per_rank, run.hosts, run.wall_seconds, run.metrics, values, None, run.seed
-    )
-    return estimated, shares
+    return replace(run, values=values, gpu_streams=None), shares
 
 
 def sample(execution: Execution, seed: int) -> Mapping[str, str | float]:

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perf_assets.demo.simulated import BenchmarkRun, KernelRun
-from perf_assets.demo.writers.rajaperf_command import arguments
-from perf_assets.demo.writers.rajaperf_tables import Column, Suite
+from perf_assets.demo.writers.rajaperf_tables import Column, Suite, arguments
 
 _INT, _UINT, _STRING, _DOUBLE = 1, 2, 3, 5
 _ATTRIBUTE_NAME, _ATTRIBUTE_PROPERTIES = 8, 10

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from perf_assets.demo.simulated import BenchmarkRun
 from perf_assets.demo.writers.rajaperf_checksums import checksum_report
-from perf_assets.demo.writers.rajaperf_command import command, output_directory
 from perf_assets.demo.writers.rajaperf_tables import (
     Suite,
+    command,
     left,
     measured_reports,
     mpi_line,
     number_width,
+    output_directory,
     right,
     side_by_side,
     write_reports,

@@ -7,9 +7,9 @@ from statistics import fmean
 
 from perf_assets.demo.simulated import BenchmarkRun, KernelRun
 from perf_assets.demo.writers.rajaperf_checksums import checksum_report
-from perf_assets.demo.writers.rajaperf_command import command
 from perf_assets.demo.writers.rajaperf_tables import (
     Suite,
+    command,
     left,
     measured_reports,
     mpi_line,

@@ -1,7 +1,6 @@
 """RAJAPerf's checksum report: text with a block per kernel."""
 
 import zlib
-from dataclasses import dataclass
 
 from perf_assets.demo.simulated import KernelRun
 from perf_assets.demo.writers.rajaperf_tables import Suite
@@ -11,15 +10,6 @@ _VERDICT_WIDTH = 8
 _TOLERANCE = 1e-10
 _WRONG = 1.1
 """Factor by which the checksum of a failed run is off."""
-
-
-@dataclass(frozen=True)
-class _Line:
-    """What the report says of one run of a kernel."""
-
-    checksum: float
-    reference: float
-    """Checksum of the first variant listed."""
 
 
 def checksum_report(suite: Suite, has_verdict: bool) -> str:
@@ -37,8 +27,7 @@ def checksum_report(suite: Suite, has_verdict: bool) -> str:
         lines += [kernel.ljust(width), "." * 56]
         ran = [(column, suite.cells[(kernel, column)]) for column in suite.columns if (kernel, column) in suite.cells]
         for column, cell in ran:
-            line = _Line(_checksum(cell), _checksum(ran[0][1]))
-            lines.append("-".join(column).ljust(width) + _columns(line, cell, has_verdict, has_mpi))
+            lines.append("-".join(column).ljust(width) + _columns(cell, ran[0][1], has_verdict, has_mpi))
         lines += ["", "-" * 55]
     return "\n".join(lines) + "\n"
 
@@ -60,11 +49,13 @@ def _heads(has_verdict: bool, has_mpi: bool) -> tuple[str, str]:
     )
 
 
-def _columns(line: _Line, cell: KernelRun, has_verdict: bool, has_mpi: bool) -> str:
-    difference = abs(line.checksum - line.reference)
-    if has_verdict and line.reference:
-        difference /= abs(line.reference)
-    numbers = [line.checksum, difference, *([0.0] if has_mpi else [])]
+def _columns(cell: KernelRun, first: KernelRun, has_verdict: bool, has_mpi: bool) -> str:
+    """What the report says of a run, beside the first variant that is listed."""
+    checksum, reference = _checksum(cell), _checksum(first)
+    difference = abs(checksum - reference)
+    if has_verdict and reference:
+        difference /= abs(reference)
+    numbers = [checksum, difference, *([0.0] if has_mpi else [])]
     text = ("PASSED" if cell.is_checksum_ok else "FAILED").ljust(_VERDICT_WIDTH) if has_verdict else ""
     if has_verdict:
         numbers.insert(0, _TOLERANCE)

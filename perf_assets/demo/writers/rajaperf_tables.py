@@ -1,4 +1,4 @@
-"""The RAJAPerf reports that all releases write alike: timing, speedup, figure of merit."""
+"""What all releases of RAJAPerf write alike: the command of a run; timing, speedup, figure of merit."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,6 +72,28 @@ class Suite:
     def reference(self, kernel: str, variant: str) -> Column | None:
         """The tuning of a variant that others are compared with: its first that was run."""
         return next((c for c in self.columns if c[0] == variant and (kernel, c) in self.cells), None)
+
+
+def output_directory(run: BenchmarkRun) -> str:
+    """Where the run wrote its reports on its machine."""
+    return f"/scratch/rajaperf/{run.machine}_t{run.threads}_s{run.requested_size}"
+
+
+def arguments(suite: Suite) -> list[str]:
+    """The program and its arguments."""
+    run = suite.run
+    words = ["/opt/rajaperf/bin/raja-perf.exe", "--outdir", output_directory(run)]
+    words += ["--kernels", *suite.kernels, "--variants", *suite.variants]
+    words += ["--size", str(run.requested_size), "--repfact", f"{run.repetition_factor:g}"]
+    if run.passes > 1:
+        words += ["--npasses", str(run.passes), "--npasses-combiners", *suite.combiners]
+    return words
+
+
+def command(suite: Suite) -> str:
+    """The command line of the run."""
+    launcher = ["srun", "-n", str(suite.run.ranks)] if suite.run.ranks else []
+    return " ".join([f"OMP_NUM_THREADS={suite.run.threads}", *launcher, *arguments(suite)])
 
 
 def mpi_line(run: BenchmarkRun) -> str:

@@ -20,7 +20,7 @@ FOOTERS = {b"meta": b"_meta.db", b"prof": b"_prof.db"}
 
 _HEADER_BYTES = 16
 _MAX_TEXT_BYTES = 4096
-_POINTER_V4_LAYOUT = struct.Struct("<Q")
+_POINTER = struct.Struct("<Q")
 _SECTION = struct.Struct("<QQ")
 
 
@@ -70,7 +70,7 @@ class Database:
 
     def pointers(self, offset: int, count: int) -> list[int]:
         """Array of pointers."""
-        return [pointer for (pointer,) in self.array(_POINTER_V4_LAYOUT, offset, count, _POINTER_V4_LAYOUT.size)]
+        return [pointer for (pointer,) in self.array(_POINTER, offset, count, _POINTER.size)]
 
     def text(self, offset: int) -> str:
         """The NUL-terminated text at `offset`."""
@@ -95,7 +95,6 @@ _ID_NAMES = struct.Struct("<QB")
 _METRICS = struct.Struct("<QIBBB")
 _METRIC = struct.Struct("<QQQHH")
 _SCOPE_INSTANCE = struct.Struct("<QH")
-_POINTER = struct.Struct("<Q")
 _PROFILES = struct.Struct("<QIB")
 _PROFILE = struct.Struct("<QQI4xQQI")
 _CONTEXT = struct.Struct("<IQ")

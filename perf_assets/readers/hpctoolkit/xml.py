@@ -208,24 +208,19 @@ def _from_metric_dbs(
         hosts.add(host)
         processes[(rank, host, process)] += int(thread) < FIRST_GPU_STREAM
     metrics = {
-        name.removesuffix(" (I)"): total_of([row[column] for row in rows], len(processes), unit_in(_plain(name)))
+        (plain := name.removesuffix(" (I)")): total_of([row[column] for row in rows], len(processes), unit_in(plain))
         for column, name in header.db_metrics.items()
         if column < header.db_columns
     }
-    threads = max(1, *processes.values())
     return Profile(
         run=run,
         ranks=len(processes),
-        threads_per_rank=threads,
+        threads_per_rank=max(1, *processes.values()),
         metrics=metrics,
         wall_seconds=wall_seconds_of(metrics),
         hosts=len(hosts),
         labels=labels,
     )
-
-
-def _plain(name: str) -> str:
-    return name.removesuffix(" (I)")
 
 
 def _first_row(source: SourceFile, columns: int) -> tuple[float, ...]:
@@ -262,15 +257,8 @@ def _from_summaries(run: str, source: SourceFile, header: ExperimentFile, labels
         raise unreadable(source, "has no inclusive metric of the whole program, and no metric-db is beside it")
     profiles = max(1, *(round(values.get("num-src", 1)) for values in by_metric.values()))
     metrics = {name: _summary_total(values, profiles, unit_in(name)) for name, values in by_metric.items()}
-    return Profile(
-        run=run,
-        ranks=profiles,
-        threads_per_rank=1,
-        metrics=metrics,
-        wall_seconds=wall_seconds_of(metrics),
-        hosts=None,
-        labels=labels,
-    )
+    seconds = wall_seconds_of(metrics)
+    return Profile(run=run, ranks=profiles, threads_per_rank=1, metrics=metrics, wall_seconds=seconds, labels=labels)
 
 
 def _value(source: SourceFile, metric: XmlMetric, totals: dict[int, float]) -> float:
