@@ -15,7 +15,8 @@ from perf_assets.models.transfer.plan import plan_rows
 from perf_assets.models.transfer.promotion import compare_transfer, transfer_drift
 from perf_assets.storage.datasets import assembled, store_dataset
 from perf_assets.storage.lake import Lake
-from perf_assets.workflows.models.datasets import PlainTable, adapt_tables, transfer_inputs, unpaired_tables
+from perf_assets.workflows.models.datasets import PlainTable, adapt_tables, transfer_inputs
+from perf_assets.workflows.models.unpaired_inputs import UnpairedInputs
 from perf_assets.workflows.pages.dataset_pages import task_of
 from tests.workflows.little_datasets import OTHER_NAMES, ingest, land_table, land_three, runs
 
@@ -155,12 +156,12 @@ def test_a_machine_that_pairs_with_nothing_is_adapted_from_tables_of_runs() -> N
         return frame.assign(app="a", args=[f"run {row}" for row in range(rows)], wall_seconds_min=frame["wall_seconds"])
 
     others = {"quartz": wide(60, 1, 1.0), "empty": wide(60, 1, 1.0).assign(wall_seconds=np.nan)}
-    found = unpaired_tables("dane", wide(24, 2, 9.0), others, load_catalogue()).adapt()
+    found = UnpairedInputs.of("dane", wide(24, 2, 9.0), others, load_catalogue()).adapt(print)
     assert (found.dataset, found.sources, found.target_column) == ("dane", ("quartz",), "wall_seconds")
     assert "wall_seconds_min" not in found.columns
     asked = wide(30, 6, 9.0)
     assert np.abs(np.exp(found.predict(asked).log_time) / asked["wall_seconds"] - 1).mean() < 0.2
     with pytest.raises(BadInputError, match="no other machine has runs that dane could be adapted from: empty: no row"):
-        unpaired_tables("dane", wide(24, 2, 9.0), {"empty": others["empty"]}, load_catalogue())
+        UnpairedInputs.of("dane", wide(24, 2, 9.0), {"empty": others["empty"]}, load_catalogue())
     with pytest.raises(BadInputError, match="dane has 3 timed runs: land at least 4"):
-        unpaired_tables("dane", wide(3, 2, 9.0), others, load_catalogue())
+        UnpairedInputs.of("dane", wide(3, 2, 9.0), others, load_catalogue())

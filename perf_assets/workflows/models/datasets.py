@@ -1,5 +1,6 @@
-"""ModelX in the platform: a dataset's model from other datasets, of two plain tables, of a machine without pairs."""
+"""ModelX in the platform: a dataset's model from other datasets, the model of a plain table, their learning curves."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ from perf_assets.core.tables.datasets import DATASET_VERDICTS
 from perf_assets.features.tables.unpaired import TransferTable, kind_notes, transfer_table
 from perf_assets.infra.leases import leased
 from perf_assets.models.transfer.adapted import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
+from perf_assets.models.transfer.evaluation import ZERO_SHOT, UniformShotsError, evaluate_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.promotion import compare_transfer, transfer_drift
+from perf_assets.models.transfer.task import TransferTask
 from perf_assets.registry.store import code_version
 from perf_assets.registry.target import INPUTS
 from perf_assets.registry.transfer import candidate_table, made_of, register_transfer, registered_name
@@ -34,13 +37,7 @@ from perf_assets.workflows.models.judge import Contest
 Say = Callable[[str], None]
 _FORM = "1"
 """Raised when models made by new code differ from those made by old."""
-_TIME = "wall_seconds"
 _LOCK_WAIT_SECONDS = 3600.0
-_NOT_FEATURES = (
-    r"^(ranks|threads|nodes|gpus|is_simulated|target_value|runs_count|missing_mask|wall_seconds_(min|max))$",
-    r"(?i)time|task-clock|_cyc|cycles",
-)
-"""Columns of runs that are configuration, or counters that hold the run time itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,9 @@ class TransferInputs:
     def table(self) -> NamedTable:
         """The dataset, ready for transfer."""
         target = self.target
-        named = _named(target.name, target.frame, target.target_column, self.settings.drop, self.settings.log_target)
+        named = named_table(
+            target.name, target.frame, target.target_column, self.settings.drop, self.settings.log_target
+        )
         if len(named.table) < LEAST_SHOTS:
             raise BadInputError(
                 f"dataset {target.name!r} has {len(named.table)} rows, too few to choose a model: land at least "
@@ -283,7 +282,7 @@ def adapt_tables(
 ) -> AdaptedTransfer:
     """The model of a plain table from others, fitted to all of its rows."""
     theirs = [transfer_table(one.name, one.frame, one.target_column, drop=drop, is_log=is_log) for one in sources]
-    ours = _named(target.name, target.frame, target.target_column, drop, is_log)
+    ours = named_table(target.name, target.frame, target.target_column, drop, is_log)
     for note in _reading_notes(ours.table, theirs):
         say(note)
     return adapt_transfer(ours, theirs, is_log=is_log, catalogue=catalogue, settings=settings, seed=seed)
@@ -297,50 +296,35 @@ def register_tables(adapted: AdaptedTransfer, name: str) -> int:
     return version
 
 
-@dataclass(frozen=True, eq=False)
-class UnpairedTables:
-    """Runs of a machine and of others as tables of counters, ready for transfer."""
-
-    target: NamedTable
-    sources: tuple[TransferTable, ...]
-    catalogue: Catalogue
-
-    def adapt(self, settings: TransferSettings | None = None, seed: int = 0) -> AdaptedTransfer:
-        """Fit the machine's model; it predicts seconds from counters that were measured on the machine itself."""
-        return adapt_transfer(self.target, self.sources, catalogue=self.catalogue, settings=settings, seed=seed)
-
-
-def unpaired_tables(
-    machine: str, own: pd.DataFrame, others: Mapping[str, pd.DataFrame], catalogue: Catalogue
-) -> UnpairedTables:
-    """Tables of a machine whose runs pair with none of another, or whose counters mean nothing to the catalogue.
-
-    Given are runs, one table per machine: counters under the machine's own names and `wall_seconds`, as
-    `core_runs__counters_wide` has them. Machines whose runs cannot be learned from are left out; refuses where none is
-    left, or the machine has too few runs.
-    """
-    ours = _named(machine, _timed(own), _TIME, _NOT_FEATURES, is_log=True)
-    if len(ours.table) < LEAST_SHOTS:
-        raise BadInputError(f"{machine} has {len(ours.table)} timed runs: land at least {LEAST_SHOTS}")
-    sources, problems = [], []
-    for name, frame in others.items():
+def curve_rows(
+    task: TransferTask, counts: Sequence[int], seeds: int, say: Say, *, is_log: bool = True
+) -> list[dict[str, Any]]:
+    """Learning curve of a transfer: errors over the number of rows learned from, half of the target are test rows."""
+    most = len(task.target) // 2
+    rows = []
+    for count in (count for count in counts if LEAST_SHOTS <= count <= most):
         try:
-            sources.append(transfer_table(name, _timed(frame), _TIME, drop=_NOT_FEATURES))
-        except BadInputError as error:
-            problems.append(str(error))
-    if not sources:
-        problems_text = f": {'; '.join(problems)}" if problems else ""
-        raise BadInputError(f"no other machine has runs that {machine} could be adapted from{problems_text}")
-    return UnpairedTables(ours, tuple(sources), catalogue)
+            evaluated = evaluate_transfer(task, count, seeds, is_log=is_log, methods=ZERO_SHOT, progress=say)
+        except UniformShotsError as error:
+            say(str(error))
+            continue
+        rows += [
+            {
+                "shots": count,
+                "seed": seed,
+                "method": method,
+                "mape_ratio": scores["mape"][place],
+                "log_rmse": math.sqrt(scores["log_mse"][place]),
+                "coverage_90_ratio": evaluated.coverage[place] if method == "product" else math.nan,
+            }
+            for method, scores in evaluated.scores.items()
+            for place, seed in enumerate(evaluated.seeds)
+        ]
+    return rows
 
 
-def _timed(frame: pd.DataFrame) -> pd.DataFrame:
-    if _TIME not in frame.columns:
-        raise BadInputError(f"runs have no column {_TIME}")
-    return frame.drop(columns=[name for name in ("app", "args", "runs", "labels", "machine") if name in frame.columns])
-
-
-def _named(name: str, frame: pd.DataFrame, target: str, drop: Sequence[str], is_log: bool) -> NamedTable:
+def named_table(name: str, frame: pd.DataFrame, target: str, drop: Sequence[str], is_log: bool = True) -> NamedTable:
+    """A table ready for transfer, with the names of its rows and a few of them as examples."""
     table = transfer_table(name, frame, target, drop=drop, is_log=is_log)
     kept = frame[table.rows]
     columns = list(dict.fromkeys(table.level_columns.get(feature, feature) for feature in table.counter_names))

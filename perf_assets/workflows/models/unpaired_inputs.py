@@ -8,49 +8,93 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 
+from perf_assets.core.catalogue import Catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
 from perf_assets.core.tables.models import TRANSFER_SCORES
-from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
-from perf_assets.models.transfer.evaluation import ZERO_SHOT, UniformShotsError, evaluate_transfer
+from perf_assets.features.tables.unpaired import TransferTable, transfer_table
+from perf_assets.models.transfer.adapted import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.task import TransferTask
 from perf_assets.registry.target import INPUTS
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.models.datasets import UnpairedTables, unpaired_tables
+from perf_assets.workflows.models.datasets import curve_rows, named_table
 
 Say = Callable[[str], None]
+_TIME = "wall_seconds"
+_NOT_FEATURES = (
+    r"^(ranks|threads|nodes|gpus|is_simulated|target_value|runs_count|missing_mask|wall_seconds_(min|max))$",
+    r"(?i)time|task-clock|_cyc|cycles",
+)
+"""Columns of runs that are configuration, or counters that hold the run time itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnpairedInputs:
-    """Runs of a machine and of the others, each with the counters that it has, under their own names."""
+    """Runs of a machine and of the others as tables ready for transfer, counters under their own names."""
 
     machine: str
     seed: int
     why: str
     """Why the machine's runs pair with nothing."""
-    tables: UnpairedTables
+    target: NamedTable
+    sources: tuple[TransferTable, ...]
+    catalogue: Catalogue
     code: str
+
+    @classmethod
+    def of(
+        cls,
+        machine: str,
+        own: pd.DataFrame,
+        others: Mapping[str, pd.DataFrame],
+        catalogue: Catalogue,
+        *,
+        why: str = "",
+        seed: int = 0,
+        code: str = "",
+    ) -> "UnpairedInputs":
+        """Runs per machine: counters under its own names and `wall_seconds`, as `core_runs__counters_wide` has them.
+
+        Machines whose runs cannot be learned from are left out; refuses where none is left, or the machine has too few
+        runs.
+        """
+        target = named_table(machine, _timed(own), _TIME, _NOT_FEATURES)
+        if len(target.table) < LEAST_SHOTS:
+            raise BadInputError(f"{machine} has {len(target.table)} timed runs: land at least {LEAST_SHOTS}")
+        sources, problems = [], []
+        for name, frame in others.items():
+            try:
+                sources.append(transfer_table(name, _timed(frame), _TIME, drop=_NOT_FEATURES))
+            except BadInputError as error:
+                problems.append(str(error))
+        if not sources:
+            problems_text = f": {'; '.join(problems)}" if problems else ""
+            raise BadInputError(f"no other machine has runs that {machine} could be adapted from{problems_text}")
+        return cls(
+            machine=machine, seed=seed, why=why, target=target, sources=tuple(sources), catalogue=catalogue, code=code
+        )
+
+    @property
+    def source_names(self) -> list[str]:
+        """Machines that it can be adapted from."""
+        return [table.name for table in self.sources]
 
     @cached_property
     def digest(self) -> str:
         """Changes when and only when a model made of this may become another."""
-        named = [self.tables.target.table, *self.tables.sources]
         parts = [
             (table.name, table.counter_names, digest_of(table.counters.tobytes() + table.target.tobytes()))
-            for table in named
+            for table in (self.target.table, *self.sources)
         ]
         return digest_of(repr((self.code, parts, self.seed)).encode())
 
     def adapt(self, say: Say, settings: TransferSettings | None = None) -> AdaptedTransfer:
-        """Fit the target model."""
-        sources = ", ".join(table.name for table in self.tables.sources)
-        say(f"{self.machine}: {self.why}; adapted from counters of {sources}")
-        return self.tables.adapt(settings=settings, seed=self.seed)
+        """Fit the target model; it predicts seconds from counters that were measured on the machine itself."""
+        say(f"{self.machine}: {self.why}; adapted from counters of {', '.join(self.source_names)}")
+        return adapt_transfer(self.target, self.sources, catalogue=self.catalogue, settings=settings, seed=self.seed)
 
     def tags(self, own: Mapping[str, str]) -> dict[str, str]:
         """Tags of a version; `own` are those of what landed for the machine."""
@@ -64,42 +108,22 @@ class UnpairedInputs:
 
     def learning_curve(self, seeds: int, counts: Sequence[int], say: Say) -> pd.DataFrame:
         """Rows of `eval_transfer__scores`: errors over the number of runs, half of which are test rows."""
-        tables = self.tables
-        task = TransferTask.of(tables.sources, tables.target.table, tables.catalogue, TransferSettings().source)
-        most = len(task.target) // 2
-        rows = []
-        for count in (count for count in counts if LEAST_SHOTS <= count <= most):
-            try:
-                evaluated = evaluate_transfer(task, count, seeds, methods=ZERO_SHOT, progress=say)
-            except UniformShotsError as error:
-                say(str(error))
-                continue
-            rows += [
-                {
-                    "shots": count,
-                    "seed": seed,
-                    "method": method,
-                    "mape_ratio": scores["mape"][place],
-                    "log_rmse": float(np.sqrt(scores["log_mse"][place])),
-                    "coverage_90_ratio": evaluated.coverage[place] if method == "product" else np.nan,
-                }
-                for method, scores in evaluated.scores.items()
-                for place, seed in enumerate(evaluated.seeds)
-            ]
-        if not rows:
+        task = TransferTask.of(self.sources, self.target.table, self.catalogue, TransferSettings().source)
+        rows = pd.DataFrame(curve_rows(task, counts, seeds, say))
+        if rows.empty:
             raise BadInputError(f"{self.machine} has too few runs to hold half of them out")
-        named = {"machine": self.machine, "target": self.machine}
-        sources = " + ".join(table.name for table in tables.sources)
-        return pd.DataFrame(rows).assign(**named, source=sources, is_simulated=False)[TRANSFER_SCORES.column_names()]
+        named = {"machine": self.machine, "target": self.machine, "source": " + ".join(self.source_names)}
+        return rows.assign(**named, is_simulated=False)[TRANSFER_SCORES.column_names()]
 
 
 def unpaired_inputs(fleet: Fleet, machine: str, why: str, seed: int, code: str) -> UnpairedInputs:
     """What a machine's target model is made of without a reference machine; refuses where that is too little."""
-    others = [name for name in fleet.machines_with_counters() if name != machine]
-    tables = unpaired_tables(
-        machine,
-        fleet.runs_with_counters(machine),
-        {name: fleet.runs_with_counters(name) for name in others},
-        fleet.catalogue,
-    )
-    return UnpairedInputs(machine=machine, seed=seed, why=why, tables=tables, code=code)
+    own = fleet.runs_with_counters(machine)
+    others = {name: fleet.runs_with_counters(name) for name in fleet.machines_with_counters() if name != machine}
+    return UnpairedInputs.of(machine, own, others, fleet.catalogue, why=why, seed=seed, code=code)
+
+
+def _timed(frame: pd.DataFrame) -> pd.DataFrame:
+    if _TIME not in frame.columns:
+        raise BadInputError(f"runs have no column {_TIME}")
+    return frame.drop(columns=[name for name in ("app", "args", "runs", "labels", "machine") if name in frame.columns])

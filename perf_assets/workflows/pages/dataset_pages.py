@@ -15,8 +15,6 @@ from perf_assets.core.tables.datasets import DATASET_SCORES, DATASET_VERDICTS, M
 from perf_assets.features.tables.unpaired import transfer_table
 from perf_assets.models.transfer.adapted import AdaptedTransfer, TransferSettings
 from perf_assets.models.transfer.alignment_table import AlignmentTable, alignment_tables
-from perf_assets.models.transfer.evaluation import ZERO_SHOT, UniformShotsError, evaluate_transfer
-from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.modelx_table import Dataset, ModelxTable, modelx_table
 from perf_assets.models.transfer.plan import plan_rows
 from perf_assets.models.transfer.task import TransferTask
@@ -28,7 +26,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.pages import store_page
 from perf_assets.storage.results import rows_of, store
 from perf_assets.workflows.fleet import Fleet
-from perf_assets.workflows.models.datasets import TransferInputs, transfer_inputs
+from perf_assets.workflows.models.datasets import TransferInputs, curve_rows, transfer_inputs
 
 Say = Callable[[str], None]
 _COUNTS = (5, 10, 20, 50, 100)
@@ -47,22 +45,7 @@ def task_of(inputs: TransferInputs, settings: TransferSettings | None = None) ->
 
 def learning_curve(inputs: TransferInputs, seeds: int, say: Say = lambda line: None) -> pd.DataFrame:
     """Errors over the number of rows learned from; no rows where the dataset has too few to hold half of them out."""
-    task = task_of(inputs)
-    most = len(task.target) // 2
-    rows = []
-    for count in (count for count in _COUNTS if LEAST_SHOTS <= count <= most):
-        try:
-            evaluated = evaluate_transfer(
-                task, count, seeds, is_log=inputs.settings.log_target, methods=ZERO_SHOT, progress=say
-            )
-        except UniformShotsError as error:
-            say(str(error))
-            continue
-        rows += [
-            {"shots": count, "seed": seed, "method": method, "mape_ratio": mape, "log_rmse": float(np.sqrt(mse))}
-            for method, scores in evaluated.scores.items()
-            for seed, mape, mse in zip(evaluated.seeds, scores["mape"], scores["log_mse"], strict=True)
-        ]
+    rows = curve_rows(task_of(inputs), _COUNTS, seeds, say, is_log=inputs.settings.log_target)
     frame = pd.DataFrame(rows, columns=["shots", "seed", "method", "mape_ratio", "log_rmse"])
     sources = " + ".join(table.name for table in inputs.source_tables)
     whole = frame.assign(dataset=inputs.target.name, sources=sources, is_simulated=inputs.is_simulated)
