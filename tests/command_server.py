@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from mlflow.utils.requirements_utils import warn_dependency_requirement_mismatches
 from sqlalchemy import orm
 
 LOADED = (
@@ -104,6 +105,8 @@ def serve() -> None:
     for name in LOADED:
         importlib.import_module(name)
     orm.configure_mappers()
+    # MLflow looks through all installed packages at the first model that a process logs: a second.
+    warn_dependency_requirement_mismatches(["mlflow"])
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +24,7 @@ def code_version(module: str, root: Path = _ROOT) -> str:
     """Digest of a module below a folder and of what it imports, directly or not, at the top or inside of functions."""
     reached, waiting = {module}, [module]
     while waiting:
-        news = {name for name in _imported(waiting.pop(), root) if not name.startswith(_PLUMBING)} - reached
+        news = _imported(waiting.pop(), root) - reached
         reached |= news
         waiting.extend(news)
     digest = hashlib.sha256()
@@ -43,9 +42,11 @@ def _file(module: str, root: Path) -> Path:
     return root / f"{module.replace('.', '/')}.py"
 
 
-def _imported(module: str, root: Path) -> Iterator[str]:
-    """Modules of this package that a module names in its imports."""
+@cache
+def _imported(module: str, root: Path) -> frozenset[str]:
+    """Modules of this package that a module names in its imports, those that move values left out."""
+    names = set()
     for package, in_brackets, on_line in _IMPORT.findall(_source(module, root).decode()):
-        names = [package]
-        names += [f"{package}.{part.split(' as ')[0].strip()}" for part in (in_brackets or on_line).split(",")]
-        yield from (name for name in names if _file(name, root).is_file())
+        parts = (in_brackets or on_line).split(",")
+        names |= {package, *(f"{package}.{part.split(' as ')[0].strip()}" for part in parts)}
+    return frozenset(n for n in names if not n.startswith(_PLUMBING) and _file(n, root).is_file())

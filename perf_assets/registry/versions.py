@@ -66,7 +66,8 @@ def load_code(reference: str) -> PyFuncModel:
     # would run that copy.
     before = list(sys.path)
     try:
-        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{reference}")
+        # What would be warned of is not shown, and takes a second to find.
+        model: PyFuncModel = mlflow.pyfunc.load_model(f"models:/{reference}", suppress_warnings=True)
     finally:
         sys.path[:] = before
     return model

@@ -181,6 +181,7 @@ def test_what_follows_waits_for_the_end_of_the_run_that_a_landing_started(fleet:
     assert fleet.asked_for() == {}
     fleet.made([VERDICTS.name, TRANSFER_SCORES.name, PAGE], "ruby")
     fleet.instance.report_run_canceled(run)
+    assert fleet.asked_for() == {}, "a tick that sees the end may have missed what was made before it"
     asked = fleet.asked_for()
     assert not OF_TARGET & asked.keys(), "made by that run"
     assert MAP in asked

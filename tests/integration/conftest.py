@@ -55,7 +55,8 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     made = install(tmp_path_factory.mktemp("services"))
     started = Services(made, start_up(made))
     # What it would make of each landing in runs of its own is no subject of these tests.
-    started.up.stop_sensor("automation_sensor")
+    for sensor in ("automation_sensor", "dataset_sensor"):
+        started.up.stop_sensor(sensor)
     _END["services"] = lambda: ended(started.up, signal.SIGTERM)
     yield started
     _end("services")
@@ -71,6 +72,8 @@ def trained(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory
 def live(trained: Installation) -> Iterator[Up]:
     """`perf-assets up` on the copy, one for all tests of the group `live`."""
     started = start_up(trained)
+    # No table lands here, and each look at the landing zone takes processor time.
+    started.stop_sensor("dataset_sensor")
     _END["live"] = lambda: ended(started, signal.SIGINT)
     yield started
     _end("live")
