@@ -24,7 +24,7 @@ from perf_assets.models.source.evaluation import evaluate_relative
 
 KERNEL_METHODS = ("unchanged", "benchmark_mean", "typical", "onehot_xgboost", "raw_xgboost")
 AMMS = ("raw_amm_xgboost", "raw_relative_amm_xgboost")
-MACHINE_MODELS = ("bilinear", "mixture", "likeness", "anchored_xgboost", "attention", "best")
+MACHINE_MODELS = ("bilinear", "mixture", "kernel_mixture", "anchored_xgboost", "attention", "best")
 WITHOUT_BENCHMARK = ("unchanged", "pair_median", "typical", "onehot_xgboost", "raw_xgboost", "best")
 Table = dict[str, float]
 

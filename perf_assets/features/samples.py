@@ -104,6 +104,12 @@ class PairedSamples:
         return np.flatnonzero(known)
 
     @cached_property
+    def has_counters(self) -> bool:
+        """Whether anything was measured beside the time: arguments and ranks are the same on all machines."""
+        largest, smallest = np.fmax.reduce(self.counters, axis=0), np.fmin.reduce(self.counters, axis=0)
+        return bool((largest > smallest).any())
+
+    @cached_property
     def learns_from_benchmark(self) -> bool:
         """Whether benchmark rows have counters of the applications, so that they are training runs as well."""
         of_benchmark, of_runs = (

@@ -204,7 +204,7 @@ SOURCE_METHODS = {
     "BenchmarkMean": "benchmark_mean",
     "BilinearModel": "bilinear",
     "DescribedTrees": "raw_xgboost",
-    "KernelLikeness": "likeness",
+    "KernelMixture": "kernel_mixture",
     "MachineMixture": "mixture",
     "PairMedian": "pair_median",
     "TypicalTimes": "typical",

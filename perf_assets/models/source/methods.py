@@ -16,7 +16,7 @@ from perf_assets.models.source.attention import AttentionSettings, BenchmarkAtte
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import fit_blend
 from perf_assets.models.source.described_trees import DescribedTrees
-from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
+from perf_assets.models.source.mixture import KernelMixture, MachineMixture
 from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 from perf_assets.models.source.typical import TypicalTimes
 
@@ -32,13 +32,15 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "raw_relative_amm": ("counters", "relative_amm"),
 }
 _VARIANTS: dict[str, tuple[str, ...]] = {
+    "rates": ("rates", "one_hot"),
     **{f"embedding_{kind}": (f"embedding_{kind}",) for kind in inputs.OTHER_EMBEDDINGS},
     **{f"embedding_amm_{option}": ("embedding", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
     **{f"raw_amm_{option}": ("counters", f"published_amm_{option}") for option in inputs.OTHER_AMM_OPTIONS},
 }
-"""Descriptions with other embeddings and other options of the published AMM, for those who compare them."""
+"""Counters per second with a machine id, which `best` blends where there is no benchmark; and descriptions with other
+embeddings and other options of the published AMM, for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
-_MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "likeness", "anchored_xgboost")
+_MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "kernel_mixture", "anchored_xgboost")
 _PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
     "unchanged": lambda samples: Unchanged(),
     "benchmark_mean": lambda samples: BenchmarkMean(),
@@ -46,7 +48,7 @@ _PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
     "typical": TypicalTimes.fit,
 }
 """Answers that need no model."""
-_NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "likeness", "anchored", "benchmark")
+_NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 
 
@@ -81,8 +83,8 @@ class MethodFactory:
             return self._bilinear(samples)
         if name == "mixture":
             return MachineMixture(seed=self.seed).fit(samples, self._bilinear(samples))
-        if name == "likeness":
-            return KernelLikeness(seed=self.seed).fit(samples, self._bilinear(samples))
+        if name == "kernel_mixture":
+            return KernelMixture(seed=self.seed).fit(samples, self._bilinear(samples))
         if name.startswith("anchored"):
             return AnchoredTrees(seed=self.seed, with_specification="spec" in name).fit(samples)
         described, downstream = _split(name)
@@ -134,16 +136,16 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
     """What `best` blends: trees (with specifications if given) and attention; without a benchmark plain answers, too.
 
     Only where the machine is new do the closed forms add to attention: the bilinear model, which has fewer weights to
-    fit on few machines, and the mixture of known machines.
+    fit on few machines, and the mixtures of known machines and of kernels.
     """
     trees = "anchored_xgboost" if samples.specification is None else "anchored_spec_xgboost"
     wanted = [trees, "attention"]
     if unseen == "machine":
-        wanted += ["bilinear", "mixture"]
+        wanted += ["bilinear", "mixture", "kernel_mixture"]
     if not samples.is_benchmark.any():
         # Of a machine that is new without a benchmark no pair has a median ratio: it would be "unchanged" again.
         plain = ["unchanged", "pair_median"] if unseen == "application" else ["unchanged"]
-        wanted = ["raw_xgboost", "onehot_xgboost", "spec_xgboost", *plain, "typical"]
+        wanted = ["raw_xgboost", "onehot_xgboost", "rates_xgboost", "spec_xgboost", *plain, "typical"]
     return [name for name in wanted if _obstacle(name, samples) is None]
 
 
@@ -167,6 +169,8 @@ def _obstacle(name: str, samples: PairedSamples) -> str | None:
         )
     if any(word in name for word in _NEED_BENCHMARK) and not samples.is_benchmark.any():
         return "needs benchmark rows: name the benchmark applications"
+    if name.startswith("rates") and not samples.has_counters:
+        return "needs counters: these columns say how a run was made, as they are the same on all machines"
     if "spec" in name and samples.specification is None:
         return "needs a table of machine specifications"
     return None

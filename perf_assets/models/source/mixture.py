@@ -1,4 +1,4 @@
-"""A new machine's times from those of known ones, by what its benchmark says about their likeness.
+"""A new machine's times from those of known ones, with its benchmark: as a mixture of machines, or of kernels.
 
 Runs of an application are looked up where the fleet has run them, the source always among them. A run that only the
 source knows changes by the bilinear model: one machine alone says nothing about others.
@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
+from perf_assets.models.amm.relative import ROWS_PER_BENCHMARK
 from perf_assets.models.common import archive
-from perf_assets.models.common.averaged_gp import squared_distances
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.precomputed import RunTerms
 
@@ -21,6 +21,14 @@ _NEARLY_ALL = 0.9
 _LEVEL = 3.0
 """The level a is a free shift of all times: it is penalised a ninth as much as the weights, and never strongly."""
 _LEVEL_PENALTY = 1e-2
+_SHARE_OF_LEVEL = 0.3
+"""How much a difference between machines as a whole counts, beside that of single rows, in how far they are apart."""
+_FALL = 3.0
+"""Power of the distance by which the importance of a machine falls. Both were chosen on GPUs and simulated fleet."""
+_NOISE = 0.01
+"""Distance of two machines that cannot be told apart."""
+_RUNS_AT_ONCE = 256
+_STEPS, _HALVINGS, _SOLVED = 30, 8, 1e-6
 
 
 class TimesElsewhere(ABC):
@@ -28,7 +36,7 @@ class TimesElsewhere(ABC):
 
     FILE: ClassVar[str]
     SETTINGS: ClassVar[tuple[float, ...]]
-    """Values of `setting`; the one is taken that would have been best for the machines that are known."""
+    """Values of `setting`; of several the one is taken that would have been best for the machines that are known."""
 
     def __init__(self, seed: int = 0, settings: Sequence[float] | None = None) -> None:
         self._seed = seed
@@ -50,7 +58,8 @@ class TimesElsewhere(ABC):
         known = np.isfinite(times).any(axis=1) & ~samples.is_benchmark
         self._times = {samples.configurations[row]: times[row] for row in np.flatnonzero(known)}
         self.bilinear = bilinear or BilinearModel(seed=self._seed).fit(samples)
-        self.setting = min(self._settings, key=lambda setting: self._error(samples, times[known], setting))
+        if len(self._settings) > 1:
+            self.setting = min(self._settings, key=lambda setting: self._error(samples, times[known], setting))
         return self
 
     def _error(self, samples: PairedSamples, times: Floats, setting: float) -> float:
@@ -186,30 +195,81 @@ class MachineMixture(TimesElsewhere):
         return np.asarray(mixture), float(_LEVEL * coefficients[-1])
 
 
-class KernelLikeness(TimesElsewhere):
-    """A run departs from the mean of the known machines as those benchmark rows do that are like it on all of them.
+class KernelMixture(TimesElsewhere):
+    """A run as a sum of parts: on every machine so much of each benchmark row.
 
-        log t_T(x) = mean_m log t_m(x) + sum_b w_b(x) (log t_T(b) - mean_m log t_m(b))
+        t_m(x) = sum_b w_b(x) t_b(m), w_b >= 0
 
-    w falls with the distance of the profiles, which are log times on the known machines less their mean.
+    Rows are relative to their own mean over the machines where the run is known, and the run to its own. There are more
+    rows than machines, so weights are held near the even mixture by `setting`. Errors are relative ones, and those on
+    machines that are like the target count more.
     """
 
-    FILE = "likeness.npz"
-    SETTINGS = (0.2, 0.4, 0.7, 1.0)
+    FILE = "kernel_mixture.npz"
+    SETTINGS = (0.03,)
+    """One value: from 0.01 to 0.1 GPUs and simulated fleet hardly differ, and a choice on few machines is luck."""
 
     def expected(self, samples: PairedSamples, target: int, machines: Indices, known: Floats) -> Floats:
-        """Log times on a target, with `setting` as the distance at which likeness falls off."""
+        """Log times on a target: of each distinct run once."""
         places = [samples.machines.index(self._machines[machine]) for machine in machines]
         if target in places:
             return known[:, places.index(target)]
-        rows = samples.benchmark_rows()
-        benchmark = samples.log_seconds[places][:, rows].T
-        level, of_run = benchmark.mean(axis=1), known.mean(axis=1)
-        far = squared_distances(known - of_run[:, None], benchmark - level[:, None]) / len(places)
-        nearest = far.min(axis=1, keepdims=True)
-        weights = _each_application_equal(samples, rows) * np.exp((nearest - far) / (2 * self.setting**2))
-        departures = samples.log_seconds[target, rows] - level
-        return np.asarray(of_run + weights @ departures / weights.sum(axis=1))
+        rows = samples.benchmark_rows(ROWS_PER_BENCHMARK)
+        even = _each_application_equal(samples, rows)
+        benchmark, wanted = samples.log_seconds[places][:, rows], samples.log_seconds[target, rows]
+        importance = _importance(benchmark - wanted, even)
+        center = importance @ benchmark
+        runs, of_run = np.unique(known, axis=0, return_inverse=True)
+        times = np.empty(len(runs))
+        for start in range(0, len(runs), _RUNS_AT_ONCE):
+            some = runs[start : start + _RUNS_AT_ONCE]
+            level = some @ importance
+            ratios = np.exp((benchmark - center)[None] - (some - level[:, None])[:, :, None])
+            parts = _non_negative(ratios, np.sqrt(importance), even, self.setting)
+            times[start : start + _RUNS_AT_ONCE] = level + np.log(parts @ np.exp(wanted - center))
+        return np.asarray(times[of_run.ravel()])
+
+
+def _importance(log_ratios: Floats, even: Floats) -> Floats:
+    """Share of each machine (machines x benchmark rows), by its distance to the target: as a whole, and row by row."""
+    level = log_ratios @ even
+    far = (log_ratios - level[:, None]) ** 2 @ even + _SHARE_OF_LEVEL * level**2 + _NOISE**2
+    shares = far ** (-_FALL / 2)
+    return np.asarray(shares / shares.sum())
+
+
+def _non_negative(ratios: Floats, importance: Floats, even: Floats, penalty: float) -> Floats:
+    """Weights w >= 0 with the smallest importance^2 (ratios w - 1)^2 + penalty (w - even)^2 / even, runs x rows.
+
+    They are w = max(0, even (1 + A^T e / penalty)) with the errors e = importance - A w that they leave. So there are
+    as few unknowns as machines; Newton's method finds them, with steps that are halved until they make it better.
+    """
+    a = importance[:, None] * ratios
+
+    def weights(errors: Floats) -> Floats:
+        return np.asarray(np.maximum(0.0, even * (1 + (errors[:, None] @ a)[:, 0] / penalty)))
+
+    def missed(errors: Floats) -> Floats:
+        return np.asarray(errors - importance + (a @ weights(errors)[:, :, None])[:, :, 0])
+
+    errors = np.zeros(ratios.shape[:2])
+    wrong = missed(errors)
+    for _ in range(_STEPS):
+        size = np.abs(wrong).max(axis=1)
+        if size.max(initial=0.0) < _SOLVED:
+            break
+        slopes = even / penalty * (weights(errors) > 0)
+        matrix = np.eye(a.shape[1]) + (a * slopes[:, None]) @ a.transpose(0, 2, 1)
+        step = np.linalg.solve(matrix, -wrong[:, :, None])[:, :, 0]
+        for _ in range(_HALVINGS):
+            wrong = missed(errors + step)
+            is_worse = (np.abs(wrong).max(axis=1) > size) & (size > _SOLVED)
+            if not is_worse.any():
+                break
+            step = np.where(is_worse[:, None], step / 2, step)
+        errors = errors + step
+        wrong = missed(errors)
+    return np.maximum(weights(errors), np.finfo(float).tiny)
 
 
 def _each_application_equal(samples: PairedSamples, rows: Indices) -> Floats:

@@ -24,7 +24,7 @@ class SourceSettings(BaseModel):
         default=("onehot_xgboost", "spec_xgboost"), description="Methods that are scored beside, and never chosen"
     )
     machine_models: tuple[str, ...] = Field(
-        default=("anchored", "attention", "bilinear", "mixture"),
+        default=("anchored", "attention", "bilinear", "mixture", "kernel_mixture"),
         description="Machine models that blends are made of, beside trees with AMMs and plain answers",
     )
     prior_components: tuple[str, ...] = Field(

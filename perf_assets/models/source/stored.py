@@ -10,7 +10,7 @@ from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.described_trees import DescribedTrees
-from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
+from perf_assets.models.source.mixture import KernelMixture, MachineMixture
 from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 from perf_assets.models.source.typical import TypicalTimes
 
@@ -23,7 +23,7 @@ _KINDS: dict[str, type["StoredPredictor"]] = {
         BenchmarkMean,
         BilinearModel,
         DescribedTrees,
-        KernelLikeness,
+        KernelMixture,
         MachineMixture,
         PairMedian,
         TypicalTimes,

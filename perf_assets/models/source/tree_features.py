@@ -9,7 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.samples import Examples, Floats, PairedSamples
+from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
 from perf_assets.features.standardise import Scaler, fit_scaler
 from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
 from perf_assets.models.amm.encoder import AmmEncoder, AmmOptions, fit_encoder
@@ -49,6 +49,36 @@ class Counters:
     def load(cls, path: Path) -> "Counters":
         """Read what `save` wrote."""
         return cls(Scaler.from_arrays(archive.load(path)[1]))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Scaled counters per second of the run on the source machine: how it used the machine, whatever its size."""
+
+    scaler: Scaler
+
+    @classmethod
+    def fit(cls, samples: PairedSamples, seed: int) -> "Rates":
+        """Fit the scaler to the runs of the training machines."""
+        machines, rows = np.nonzero(np.isfinite(samples.log_seconds) & ~samples.is_benchmark)
+        return cls(Scaler.fit(_per_second(samples, machines, rows)))
+
+    def columns(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Examples x counters."""
+        return self.scaler.transform(_per_second(samples, examples.source, examples.row))
+
+    def save(self, path: Path) -> None:
+        """Store into a file."""
+        archive.save(path, {}, self.scaler.arrays())
+
+    @classmethod
+    def load(cls, path: Path) -> "Rates":
+        """Read what `save` wrote."""
+        return cls(Scaler.from_arrays(archive.load(path)[1]))
+
+
+def _per_second(samples: PairedSamples, machines: Indices, rows: Indices) -> Floats:
+    return np.asarray(samples.counters[machines, rows] * np.exp(-samples.log_seconds[machines, rows])[:, None])
 
 
 @dataclass(frozen=True)
@@ -225,6 +255,7 @@ OTHER_AMM_OPTIONS = {
 """Options beside the mean with `own_max`."""
 FIT: dict[str, Callable[[PairedSamples, int], FeaturePart]] = {
     "counters": lambda samples, seed: Counters(fit_scaler(samples)),
+    "rates": Rates.fit,
     "one_hot": lambda samples, seed: OneHot(tuple(samples.machines[m] for m in samples.training_machines)),
     "specification": lambda samples, seed: Specification(),
     "embedding": fit_embedding,
@@ -235,6 +266,7 @@ FIT: dict[str, Callable[[PairedSamples, int], FeaturePart]] = {
 """Parts by name, with their default settings."""
 LOAD: dict[str, Callable[[Path], FeaturePart]] = {
     "counters": Counters.load,
+    "rates": Rates.load,
     "one_hot": OneHot.load,
     "specification": Specification.load,
     "embedding": Embedded.load,

@@ -1,6 +1,7 @@
 """Methods by name, the blend, and scores: on a made-up fleet whose law is known."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import HeldOutFold, choose_weights, fit_blend
 from perf_assets.models.source.evaluation import evaluate_relative, mean_over_pairs
 from perf_assets.models.source.methods import MethodFactory, best_components, default_methods
-from perf_assets.models.source.mixture import KernelLikeness, MachineMixture
+from perf_assets.models.source.mixture import KernelMixture, MachineMixture
+from perf_assets.models.source.tree_features import Rates
 from tests.models.fleets import SPEEDS, fleet
 
 
@@ -70,9 +72,10 @@ def test_every_default_method_predicts_something_finite(samples: PairedSamples) 
 def test_without_a_benchmark_only_baselines_are_left(samples: PairedSamples) -> None:
     bare = replace(samples, is_benchmark=np.zeros_like(samples.is_benchmark))
     assert default_methods(bare) == ["raw_xgboost", "onehot_xgboost", "embedding_xgboost", "best"]
-    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost", "unchanged", "typical"]
+    trees = ["raw_xgboost", "onehot_xgboost", "rates_xgboost"]
+    assert best_components(bare, "machine") == [*trees, "unchanged", "typical"]
     plain = ["unchanged", "pair_median", "typical"]
-    assert best_components(bare, "application") == ["raw_xgboost", "onehot_xgboost", *plain]
+    assert best_components(bare, "application") == [*trees, *plain]
     with pytest.raises(BadInputError, match="needs benchmark rows"):
         MethodFactory().fit("attention", bare, "machine")
 
@@ -113,12 +116,40 @@ def test_caution_is_learned_where_machines_differ_much() -> None:
     assert choose_weights([held_out], 1)[1] == pytest.approx(0.2, abs=0.101)
 
 
-def test_a_run_departs_as_the_kernels_do_that_are_like_it(samples: PairedSamples) -> None:
+def test_a_run_is_a_mixture_of_kernels(samples: PairedSamples) -> None:
     fold = next(iter(leave_one_machine_out(samples)))
-    fitted = KernelLikeness().fit(fold.train)
+    fitted = KernelMixture().fit(fold.train)
     wrong = np.abs(fitted.predict(samples, fold.test) - samples.log_relative_time(fold.test)).mean()
     mean = MethodFactory().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
     assert wrong < np.abs(mean - samples.log_relative_time(fold.test)).mean()
+
+
+def test_rates_are_those_of_a_run_of_twice_the_length_and_need_counters(samples: PairedSamples, tmp_path: Path) -> None:
+    examples = samples.examples()
+    rates = Rates.fit(samples, 0)
+    longer = replace(samples, counters=2 * samples.counters, log_seconds=samples.log_seconds + np.log(2))
+    assert rates.columns(longer, examples) == pytest.approx(rates.columns(samples, examples))
+    rates.save(tmp_path / "rates.npz")
+    assert np.array_equal(
+        Rates.load(tmp_path / "rates.npz").columns(samples, examples), rates.columns(samples, examples)
+    )
+    arguments = replace(samples, counters=np.broadcast_to(samples.counters[:1], samples.counters.shape))
+    with pytest.raises(BadInputError, match="rates_xgboost: needs counters"):
+        MethodFactory().fit("rates_xgboost", arguments, "application")
+
+
+def test_times_of_parts_add_up_and_no_part_is_negative(samples: PairedSamples) -> None:
+    """A run that is the sum of two kernels is found on a new machine, though there are more kernels than machines."""
+    fitted = KernelMixture(settings=[1e-4]).fit(samples.hide_machine(0))
+    stream, gemm = (samples.log_seconds[:, samples.apps == name][:, 5] for name in ("stream", "gemm"))
+    both = np.logaddexp(stream, gemm)
+    machines = np.arange(len(fitted._machines))
+    known = both[[samples.machines.index(name) for name in fitted._machines]]
+    assert fitted.expected(samples, 0, machines, known[None]) == pytest.approx(both[:1], abs=0.03)
+    faster = known - 3.0
+    assert fitted.expected(samples, 0, machines, faster[None]) == pytest.approx(both[:1] - 3.0, abs=0.03)
+    slower_than_all_parts = known + np.array([0.0, 0.0, 0.0, 9.0])
+    assert np.isfinite(fitted.expected(samples, 0, machines, slower_than_all_parts[None])).all()
 
 
 def test_the_level_of_a_mixture_is_not_shrunk_by_a_strong_penalty(samples: PairedSamples) -> None:

@@ -103,12 +103,14 @@ def relative(
     machine, the others are predicted.
 
     Methods are a description with a tree model (_xgboost, _random_forest, _bagging, _adaboost) behind it: raw
-    (counters), onehot (and the machines' names), spec (and --spec), embedding (TabNet), embedding_amm and raw_amm (and
-    the published AMMs), raw_relative_amm (and the pair's benchmark ratios). Or answers without trees: unchanged,
-    pair_median, benchmark_mean, typical (the mean over all machines where a run was made, corrected by how fast
-    machines typically are); attention, bilinear, mixture, likeness; anchored_xgboost, anchored_spec_xgboost
-    (departures from the mean benchmark ratio); best (a blend, chosen on what is held out within the training data).
-    What has AMMs, benchmark or machine models in it needs --benchmark-app.
+    (counters), onehot (and the machines' names), rates (counters per second of the time on the source, and
+    machines' names), spec (and --spec), embedding (TabNet), embedding_amm and raw_amm (and the published AMMs),
+    raw_relative_amm (and the pair's benchmark ratios). Or answers without trees: unchanged, pair_median,
+    benchmark_mean, typical (the mean over all machines where a run was made, corrected by how fast machines
+    typically are); attention, bilinear, mixture (of machines), kernel_mixture (of benchmark rows);
+    anchored_xgboost, anchored_spec_xgboost (departures from the mean benchmark ratio); best (a blend, chosen on
+    what is held out within the training data). What has AMMs, benchmark or machine models in it needs
+    --benchmark-app.
 
     Folds are computed side by side, as many as there are threads (PERF_ASSETS_THREADS). A protocol that the tables do
     not allow (no machine of two can be left out) is said to be impossible before the work, and the rest is done.
