@@ -166,7 +166,8 @@ def _candidates(
 
 def _scaled(lake: Lake, machine: str, candidates: Sequence[_Candidate], nodes: int | None) -> list[_Candidate]:
     """Answers for widths that nobody ran: the one asked for, and powers of two between those that were run here."""
-    from perf_assets.workflows.models.scaling import NODES, scaling_runs
+    from perf_assets.models.scaling.runs import NODES
+    from perf_assets.workflows.models.scaling import scaling_runs
 
     here = {one.nodes: one for one in candidates if one.nodes is not None and one.answer.model == MEASURED}
     if not here:

@@ -28,6 +28,7 @@ class Prediction:
     app: str
     args: str
     ranks: int
+    """Ranks on the target: those of the run, unless others were asked for."""
     threads: int
     source_seconds: float
     """Measured on the source."""
@@ -65,7 +66,7 @@ class Prediction:
             target_machine=target,
             app=run.app,
             args=run.args,
-            ranks=run.ranks,
+            ranks=run.ranks_there,
             threads=run.threads,
             source_seconds=run.wall_seconds,
             relative_time=seconds / run.wall_seconds,

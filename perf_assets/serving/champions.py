@@ -212,6 +212,7 @@ def reference_run(target: ServedTarget, observation: Observation) -> CheckedRun:
     if given is not None:
         same = ("app", "ranks", "threads")
         wrong = [name for name in same if getattr(given, name) != getattr(observation, name)]
+        wrong += ["target_ranks"] if given.ranks_there != given.ranks else []
         if wrong:
             raise BadInputError(f"reference.{wrong[0]}: differs: it must be the same run, elsewhere")
         return target.ask(given.model_copy(update={"uses_gpus": seen_as == target.machine}))

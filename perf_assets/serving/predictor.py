@@ -90,6 +90,8 @@ class Predictor:
         """Answers of the source models for the runs at some positions; refuses where they do not know the target."""
         asked = [runs[i] for i in positions]
         source, why = self._source_for(asked, target, self.models.target(target))
+        if any(run.ranks_there != run.ranks for run in asked):
+            raise UnknownError(f"{why}: only a target model knows other numbers of ranks, leave target_ranks out")
         architectures = {run.machine: _microarchitecture(self.lake, run.machine) for run in asked}
         return dict(zip(positions, source.predict(asked, target, architectures, why), strict=True))
 
@@ -251,7 +253,7 @@ def measured_there(lake: Lake, runs: Sequence[Run], target: str) -> dict[int, Pr
     }
     answers = {}
     for position, run in enumerate(runs):
-        key = (run.app, catalogue.comparable_args(run.args), run.ranks, run.threads)
+        key = (run.app, catalogue.comparable_args(run.args), run.ranks_there, run.threads)
         row = known.get(key)
         if row is not None and run.uses_gpus in (None, bool(row["gpus"])):
             answers[position] = _answer(run, target, {str(name): value for name, value in row.items()}, dates[key])

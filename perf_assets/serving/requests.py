@@ -63,6 +63,13 @@ class Run(_Configured):
 
     uses_gpus: bool | None = None
     """Whether the program runs on GPUs where a machine has some; None: as its other runs do."""
+    target_ranks: int | None = Field(default=None, ge=1, le=_MOST)
+    """MPI ranks on the other machine; None: as many as the run has. What nobody ran comes from a model of scaling."""
+
+    @property
+    def ranks_there(self) -> int:
+        """Ranks that are asked about."""
+        return self.ranks if self.target_ranks is None else self.target_ranks
 
 
 class Observation(_Configured):

@@ -57,6 +57,11 @@ class Ranges:
         return [f"outside the training range: {', '.join(named)}"]
 
 
+def _is_moved(run: Run) -> bool:
+    """Whether another number of ranks is asked about than that of the run."""
+    return run.ranks_there != run.ranks
+
+
 _HARD = 0.7
 """Severity from which on people are warned."""
 
@@ -177,7 +182,7 @@ class ServedTarget:
         """One answer per run."""
         corrections = self.corrections
         questions = self._questions(asked)
-        mean, width = self._champion(questions)
+        mean, width, notes = self._champion(questions)
         counts = np.zeros(len(asked), int)
         for name, correction in corrections.items():
             of_view = np.array([one.seen_as == name for one in asked])
@@ -187,7 +192,7 @@ class ServedTarget:
                 mean[of_view] += moved
                 counts[of_view] = correction.count
         bounds = np.exp(np.stack([mean, mean - width, mean + width], axis=1)).tolist()
-        return [self._answer(*answer) for answer in zip(asked, bounds, counts.tolist(), strict=True)]
+        return [self._answer(*answer) for answer in zip(asked, bounds, counts.tolist(), notes, strict=True)]
 
     def seen_as(self, gpus: int | None) -> str:
         """View of the machine (its GPUs or its host) that a run used."""
@@ -219,7 +224,8 @@ class ServedTarget:
         if same is None:
             return None
         origin = f"from the same configuration on {self.references[seen_as]}, where the model of {self.machine} starts"
-        return replace(same, warnings=(origin, *warnings, *self._standing_warnings(seen_as)))
+        asked = same.run.model_copy(update={"target_ranks": run.ranks_there})
+        return replace(same, run=asked, warnings=(origin, *warnings, *self._standing_warnings(seen_as)))
 
     def example(self) -> Run | None:
         """A run on the reference machine to ask about, best one that is not known on the machine itself."""
@@ -256,7 +262,7 @@ class ServedTarget:
         """Let runs and their measured seconds on the machine count from now on."""
         if not observed:
             return
-        mean, _ = self._champion(self._questions([asked for asked, _ in observed]))
+        mean, *_ = self._champion(self._questions([asked for asked, _ in observed]))
         residuals = np.log([seconds for _, seconds in observed]) - mean
         with self._lock:
             for (asked, _), residual in zip(observed, residuals.tolist(), strict=True):
@@ -277,12 +283,14 @@ class ServedTarget:
             configurations=[checked.configuration for checked in asked],
             counters=np.array([checked.counters for checked in asked]),
             log_seconds=np.log([checked.run.wall_seconds for checked in asked]),
+            ranks=[checked.run.ranks_there for checked in asked] if any(_is_moved(one.run) for one in asked) else (),
         )
 
-    def _champion(self, questions: Questions) -> tuple[Floats, Floats]:
-        """What the champion alone says: log seconds and half width of their interval."""
+    def _champion(self, questions: Questions) -> tuple[Floats, Floats, Sequence[str]]:
+        """What the champion alone says: log seconds, half width of their interval, and of other ranks how it knows."""
         predicted = self.adapted.predict(questions)
-        return predicted.log_time, predicted.log_time - predicted.lower
+        notes = predicted.reasons if questions.ranks else [""] * len(predicted.log_time)
+        return predicted.log_time, predicted.log_time - predicted.lower, notes
 
     def _view_of(self, run: Run) -> tuple[str, list[str]]:
         """How the program sees the machine, and what to say of it."""
@@ -321,7 +329,7 @@ class ServedTarget:
             warnings.append(f"no run of {seen_as} is known: expected from its benchmark alone, with a wide interval")
         return warnings
 
-    def _answer(self, asked: CheckedRun, bounds: Sequence[float], count: int) -> Prediction:
+    def _answer(self, asked: CheckedRun, bounds: Sequence[float], count: int, note: str) -> Prediction:
         return Prediction.of_run(
             asked.run,
             self.machine,
@@ -329,7 +337,7 @@ class ServedTarget:
             (self.name, self.version),
             is_with_amm=self.adapted.views[asked.seen_as].uses_prior,
             observed_count=count,
-            warnings=asked.warnings,
+            warnings=[note, *(line for line in asked.warnings if line not in note)] if note else asked.warnings,
         )
 
     def _expected_spread(self, name: str, source: int) -> float:

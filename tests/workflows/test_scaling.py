@@ -8,13 +8,14 @@ import pytest
 
 from perf_assets.core.tables.schedule import SCALING
 from perf_assets.features.counters.derivations import deriving
+from perf_assets.models.scaling.runs import ScalingRuns
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.landing.ingest import ingest_machine
-from perf_assets.workflows.models.scaling import ScalingRuns, scaling_runs, score_widths
+from perf_assets.workflows.models.scaling import scaling_runs, score_widths
 
 
 def rows(widths: tuple[int, ...] = (1, 2, 4, 8, 16)) -> pd.DataFrame:

@@ -9,20 +9,21 @@ from perf_assets.workflows.fleet import open_warehouse
 
 if TYPE_CHECKING:
     from perf_assets.models.scaling.model import ScalingModel
+    from perf_assets.models.scaling.runs import ScalingRuns
     from perf_assets.scheduling.other_ways import ModelledJobs, Way
     from perf_assets.scheduling.simulate import Machine
     from perf_assets.scheduling.traces.trace import Trace
     from perf_assets.serving.predictor import Predictor
-    from perf_assets.workflows.models.scaling import ScalingRuns
 
 
 def modelled(
     predictor: "Predictor", trace: "Trace", machine: str, nodes: int, others: "Sequence[Machine]" = ()
 ) -> "ModelledJobs":
     """What the models of a lake say of a log's applications: widths on its machine, and other machines."""
+    from perf_assets.models.scaling.runs import NODES
     from perf_assets.scheduling.other_ways import ModelledJobs
     from perf_assets.scheduling.simulate import Machine
-    from perf_assets.workflows.models.scaling import NODES, scaling_runs
+    from perf_assets.workflows.models.scaling import scaling_runs
 
     lake = predictor.lake
     if machine not in lake.machines():

@@ -24,6 +24,8 @@ class Questions:
     """Questions x counters of the model, NaN where not measured."""
     log_seconds: Floats
     """Logarithm of the time on the source."""
+    ranks: Sequence[int | None] = ()
+    """Ranks on the target; None, or an empty sequence for all, where they are those of the run."""
 
     def where(self, chosen: Mask) -> "Questions":
         """Questions that are chosen."""
@@ -38,6 +40,9 @@ class Questions:
             configurations=some(self.configurations),
             counters=self.counters[chosen],
             log_seconds=self.log_seconds[chosen],
+            ranks=[ranks for ranks, is_chosen in zip(self.ranks, chosen, strict=True) if is_chosen]
+            if self.ranks
+            else (),
         )
 
     def blocks(self, size: int) -> Iterator["Questions"]:

@@ -27,6 +27,7 @@ from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.prior import PriorOf, reference_machine
 from perf_assets.models.target.shots_only import ShotsOnly
 from perf_assets.models.target.view import AdaptedView, CandidateScore, adapt_view
+from perf_assets.models.target.widths import ScaledApplication, moved_questions
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
 """Attention and trees are left out: they take nine tenths of the time."""
@@ -56,6 +57,8 @@ class AdaptedTarget:
     def predict(self, questions: Questions) -> Predicted:
         """Predict log seconds on the machine. The questions' targets are views of it."""
         keep_blas_to_one_thread()
+        if questions.ranks:
+            return self._on_other_ranks(questions)
         mean, width = np.empty((2, len(questions.sources)))
         for name in set(questions.targets):
             chosen = np.array([target == name for target in questions.targets])
@@ -68,6 +71,17 @@ class AdaptedTarget:
             blocks = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
             mean[chosen], width[chosen] = np.hstack(blocks)
         return Predicted(mean, mean - width, mean + width, self._reasons(questions.counters))
+
+    def _on_other_ranks(self, questions: Questions) -> Predicted:
+        """Answers about other numbers of ranks than those of the runs."""
+        for name in set(questions.targets):
+            self._view(name)
+        moved = moved_questions(questions, self.views, self.samples, self._scaled)
+        answers = self.predict(moved.questions)
+        mean = answers.log_time + moved.shift
+        width = np.hypot(answers.log_time - answers.lower, moved.half_width)
+        reasons = ["; ".join(filter(None, both)) for both in zip(moved.notes, answers.reasons, strict=True)]
+        return Predicted(mean, mean - width, mean + width, reasons)
 
     @cached_property
     def usual_features(self) -> Indices:
@@ -92,6 +106,11 @@ class AdaptedTarget:
             for pattern in patterns
         ]
         return [texts[position] for position in of_question.ravel()]
+
+    @cached_property
+    def _scaled(self) -> dict[tuple[str, str], ScaledApplication]:
+        """Models of scaling that were needed so far, by view and application."""
+        return {}
 
     @cached_property
     def _quick(self) -> dict[str, QuickPaired]:

@@ -42,6 +42,7 @@ _MEASURED = "measured"
     metavar="N",
     help="GPUs that the program uses where there are some; 0 for none.",
 )
+@click.option("--target-ranks", type=click.IntRange(1), help="MPI ranks there, where not those of the runs.")
 @click.option("--no-gpus", is_flag=True, hidden=True, help="Old name of --gpus 0.")
 @click.option("--no-measured", is_flag=True, help="Predict also what was measured on the machine itself.")
 @json_option
@@ -53,6 +54,7 @@ def command(
     target: str | None,
     model: str | None,
     uses_gpus: bool | None,
+    target_ranks: int | None,
     no_gpus: bool,
     no_measured: bool,
     as_json: bool,
@@ -74,7 +76,7 @@ def command(
         uses_gpus = False
     check_formats(out, as_json=as_json, as_csv=as_csv)
     if model is not None:
-        others = {"--from": source, "--to": target, "--gpus": uses_gpus}
+        others = {"--from": source, "--to": target, "--gpus": uses_gpus, "--target-ranks": target_ranks}
         others |= {f"--{name.replace('_', '-')}": value for name, value in given.items()}
         unfit = [name for name, value in others.items() if value is not None]
         if unfit or len(profiles) != 1:
@@ -83,7 +85,7 @@ def command(
         return
     if source is None or target is None:
         raise BadInputError("say --from and --to, or --model NAME and a TABLE")
-    answers = _answers(profiles, source, target, uses_gpus, given, with_measured=not no_measured)
+    answers = _answers(profiles, source, target, uses_gpus, target_ranks, given, with_measured=not no_measured)
     frame = answers.to_frame()
     frame["warnings"] = frame["warnings"].map("; ".join)
     if not print_file({"predictions": answers.to_dicts()}, frame, out, as_json=as_json, as_csv=as_csv):
@@ -97,6 +99,7 @@ def _answers(
     source: str,
     target: str,
     uses_gpus: bool | None,
+    target_ranks: int | None,
     given: dict[str, Any],
     *,
     with_measured: bool,
@@ -114,6 +117,8 @@ def _answers(
         runs = lake.read(source, *profiles, uses_gpus=uses_gpus, **chosen)
     else:
         runs = lake.runs(source, **chosen, uses_gpus=uses_gpus)
+    if target_ranks is not None:
+        runs = [run.model_copy(update={"target_ranks": target_ranks}) for run in runs]
     answers = lake.predict(runs, to=target, with_measured=with_measured, may_leave_out=True)
     say(*answers.notes)
     return answers
