@@ -5,9 +5,9 @@ scheduled by EASY. Submissions are those of KTH-SP2, squeezed to a load of the s
 KTH's users asked for of jobs about as long, doubled until they suffice. Policies: stock; the fewest nodes without any
 prediction; ModelX's own choices, tolerating 10 and 20%; its oracle; ModelX's own predictions with a chosen tolerance;
 ours: few-shot predictions from 1 and 5% of the rows of an application (several draws of shots) and all rows of the
-others, tolerating 10%, and with a tolerance that is chosen in the log's first third by simulating what is predicted,
-with its doubt; all that is printed is of the rest. Beside: nodes of a machine,
-and nodes per job, with which stock would match.
+others, tolerating 10 and 20%, and with a tolerance that is chosen in the log's first third by simulating what is
+predicted, with its doubt; all that is printed is of the rest. Beside: nodes of a machine, and nodes per job, with which
+stock would match.
 
 What differs from the paper: its submissions and limits are a week of Lassen's (not here), ours KTH's; what it calls the
 stock scheduler may do more than EASY. Who chooses may take any run of the application on fewer nodes, also one with a
@@ -33,7 +33,8 @@ LOADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
 SHOTS = ("1%", "5%")
 PUBLISHED = {"turnaround_lower": 0.71, "times_shorter": 3.4, "more_nodes_to_match": 0.55}
 """What ModelX's authors report: on Lassen's submissions."""
-THEIRS, ORACLE = ("modelx10", "modelx20"), "oracle"
+THEIRS, ORACLE = {0.1: "modelx10", 0.2: "modelx20"}, "oracle"
+"""ModelX's choices by their tolerance."""
 MOST_OF_ORACLE = 1.05
 
 
@@ -69,15 +70,20 @@ def goals(means: pd.DataFrame) -> list[dict[str, Any]]:
     found = []
     for shots in SHOTS:
         ours = ratio[f"ours {shots}"]
-        best = ratio[list(THEIRS)].min(axis=1)
-        for what, bound in (
-            ("at most ModelX's better choice", best),
-            ("within 5% of the oracle", MOST_OF_ORACLE * ratio[ORACLE]),
-        ):
-            missed = ours.index[ours > bound]
-            found.append({"goal": f"ours {shots}: mean turnaround {what}", "is_met": not len(missed),
+        best = ratio[list(THEIRS.values())].min(axis=1)
+        asked = [
+            ("", ours, "at most ModelX's better choice", best),
+            ("", ours, "within 5% of the oracle", MOST_OF_ORACLE * ratio[ORACLE]),
+        ]
+        asked += [
+            (f", {fixed:.0%}", ratio[f"ours {shots}, {fixed:.0%}"], f"at most that of {name}", ratio[name])
+            for fixed, name in THEIRS.items()
+        ]
+        for how, values, what, bound in asked:
+            missed = values.index[values > bound]
+            found.append({"goal": f"ours {shots}{how}: mean turnaround {what}", "is_met": not len(missed),
                           "missed_at": [float(load) for load in missed],
-                          "worst_ratio": float((ours / bound).max())})  # fmt: skip
+                          "worst_ratio": float((values / bound).max())})  # fmt: skip
     return found
 
 
@@ -116,8 +122,9 @@ def main() -> None:
         tolerance = "" if np.isnan(row["tolerance"]) else f" tolerance {row['tolerance']:.0%}"
         print(f"load {row['load']:.1f} {row['policy']:26s} turnaround {row['turnaround_mean_s']:9,.0f} s, "
               f"{row['turnaround_ratio']:6.1%} of stock ({row['ratio_min']:.1%} to {row['ratio_max']:.1%}), "
-              f"slowdown {row['bounded_slowdown_mean']:7.1f}, utilisation {row['utilisation']:.2f}, "
-              f"{row['nodes_per_job']:.1f} nodes per job{tolerance}")  # fmt: skip
+              f"wait {row['wait_mean_s']:7,.0f} s, slowdown {row['bounded_slowdown_mean']:7.1f}, makespan "
+              f"{row['makespan_s']:9,.0f} s, utilisation {row['utilisation']:.2f}, "
+              f"{row['node_hours']:7,.0f} node-hours, {row['nodes_per_job']:.1f} nodes per job{tolerance}")  # fmt: skip
     judged = goals(means)
     for one in judged:
         print(f"{'met   ' if one['is_met'] else 'MISSED'} {one['goal']}; worst ratio {one['worst_ratio']:.3f}")

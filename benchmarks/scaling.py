@@ -5,10 +5,10 @@ inputs), is left out in turn; a model learns from all other runs and predicts th
 from 1 and 5% of its runs; the scaling model and the forms learn from these alone, the transfer also from the three
 others. Beside the scaling model: nearest measured width, power law, Amdahl, Extra-P's form.
 
-Machines: six SPEChpc codes on two CPUs, each the target of the other. Both ran six numbers of ranks (drawn at random
-from 1 to 72); the target model is asked about all others, from the run on the nearest number of ranks. Beside it: the
-target model's answer about that run as it is (what it said before it could be asked about other ranks), and the
-scaling model and the forms of the target's own runs alone. All other runs of a width count as never made.
+Machines: six SPEChpc codes on two CPUs, each the target of the other. The reference ran ten numbers of ranks (drawn at
+random from 1 to 72), the target five of them; the target model is asked about all others, from the reference's run on
+the nearest number of ranks. Beside it: the target model's answer about that run as it is (what it said before it could
+be asked about other ranks), and the scaling model and the forms of the target's own runs alone.
 
 Errors are mean absolute percentage errors. `inside` is the share of runs inside the scaling model's 90% interval, and
 `wider` how many times wider the interval is (in logarithms) than at the runs it was fitted to.
@@ -42,8 +42,8 @@ from perf_assets.models.transfer.task import TransferTask
 APPS = ("comd", "cg", "ft", "kripke")
 SHARES = ("1%", "5%")
 CPUS = ("icelake-8360y", "sapphirerapids-8470")
-MOST_RANKS, WIDTHS = 72, 6
-"""Ranks that both CPUs have, and how many numbers of ranks are known."""
+MOST_RANKS, WIDTHS, WIDTHS_THERE = 72, 10, 5
+"""Ranks that both CPUs have, numbers of ranks that the reference machine ran, and the target."""
 RUN_TIME = ("^Avg", "Power")
 """Columns of Kripke under power caps that are measured during the run."""
 OURS, TRANSFER = "scaling model", "transfer"
@@ -118,13 +118,14 @@ def machines_left_out(folder: Path, seed: int, most_apps: int | None) -> Iterato
     names = [configuration_name((app, "", count, 1)) for app, count in zip(paired.apps, ranks, strict=True)]
     widths = np.random.default_rng(seed).choice(np.arange(1, MOST_RANKS + 1), WIDTHS, replace=False)
     is_known, both = np.isin(ranks, widths), np.isfinite(paired.log_seconds).all(axis=0)
-    seconds = np.where(is_known, paired.log_seconds, np.nan)
-    samples = replace(paired, configurations=tuple(names), log_seconds=seconds)
+    is_shot = np.isin(ranks, widths[:WIDTHS_THERE])
     for source, target in ((0, 1), (1, 0)):
-        shots = np.random.default_rng(seed).permutation(np.flatnonzero(is_known & both))
-        model = AdaptedTarget(
-            CPUS[target], samples, {CPUS[target]: adapt_view(samples, source, target, shots, seed, None)}
-        )
+        shots = np.random.default_rng(seed).permutation(np.flatnonzero(is_shot & both))
+        seconds = np.where(is_known, paired.log_seconds, np.nan)
+        seconds[target, ~is_shot] = np.nan
+        samples = replace(paired, configurations=tuple(names), log_seconds=seconds)
+        view = adapt_view(samples, source, target, shots, seed, None)
+        model = AdaptedTarget(CPUS[target], samples, {CPUS[target]: view})
         for app in np.unique(paired.apps)[:most_apps]:
             known = np.flatnonzero(is_known & both & (paired.apps == app))
             asked = np.flatnonzero(~is_known & both & (paired.apps == app) & (ranks <= MOST_RANKS))
@@ -134,9 +135,10 @@ def machines_left_out(folder: Path, seed: int, most_apps: int | None) -> Iterato
                 configurations=[names[row] for row in near], counters=samples.counters[source, near],
                 log_seconds=samples.log_seconds[source, near],
             )  # fmt: skip
-            true, own = np.exp(paired.log_seconds[target, asked]), np.exp(paired.log_seconds[target, known])
+            ran = np.flatnonzero(is_shot & both & (paired.apps == app))
+            true, own = np.exp(paired.log_seconds[target, asked]), np.exp(paired.log_seconds[target, ran])
             moved = model.predict(replace(about, ranks=ranks[asked].tolist()))
-            values, wanted = ranks[known][:, None].astype(float), ranks[asked][:, None].astype(float)
+            values, wanted = ranks[ran][:, None].astype(float), ranks[asked][:, None].astype(float)
             parameters = Parameters.fit(values, np.zeros(1, bool))
             row: dict[str, Any] = {
                 MOVED: _mape(np.exp(moved.log_time), true),
@@ -147,20 +149,18 @@ def machines_left_out(folder: Path, seed: int, most_apps: int | None) -> Iterato
             inside = (moved.lower <= np.log(true)) & (np.log(true) <= moved.upper)
             outside = (ranks[asked] < widths.min()) | (ranks[asked] > widths.max())
             half = (moved.upper - moved.lower) / 2
-            wider = (
-                float(half[outside].mean() / half[~outside].mean()) if 0 < outside.sum() < len(asked) else float("nan")
-            )
+            wider = float(half[outside].mean() / half[~outside].mean()) if 0 < outside.sum() < len(asked) else None
             yield {
-                "table": f"{CPUS[target][:9]} {app}", "left_out": f"all but {len(known)} ranks", "seed": seed,
-                "runs": len(known), **row, "inside": float(inside.mean()), "wider": wider,
+                "table": f"{CPUS[target][:9]} {app}", "left_out": f"all but {len(ran)} widths", "seed": seed,
+                "runs": len(ran), **row, "inside": float(inside.mean()), "wider": wider,
             }  # fmt: skip
 
 
 def _print(row: dict[str, Any]) -> None:
     methods = [name for name in _METHODS if name in row]
     errors = ", ".join(f"{name} {row[name]:.1%}" for name in methods)
-    print(f"{row['table']:13s} without {row['left_out']:18s} {errors}; inside {row['inside']:.0%}, "
-          f"{row['wider']:.1f} times wider", flush=True)  # fmt: skip
+    wider = "" if row["wider"] is None else f", {row['wider']:.1f} times wider"
+    print(f"{row['table']:13s} without {row['left_out']:18s} {errors}; inside {row['inside']:.0%}{wider}", flush=True)
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, float]:

@@ -25,8 +25,8 @@ from perf_assets.scheduling.traces.draw import limits_for
 from perf_assets.scheduling.traces.trace import Trace
 
 STOCK, NARROWEST = "stock", "fewest nodes, no prediction"
-FIXED = 0.1
-"""ModelX's tolerance, which every prediction is shown with, too."""
+FIXED = (0.1, 0.2)
+"""ModelX's tolerances, which every prediction is shown with, too: there, policies differ in predictions alone."""
 TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
 _PREDICTED, _UPPER = "_predicted_seconds", "_upper_seconds"
 _NINETY_PERCENT = 1.645
@@ -258,7 +258,7 @@ class DrawnJobs:
 def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str, tuple[Widths, float | None]]:
     """Where every policy runs the rows of the table, and the tolerance that it chose for a load.
 
-    Stock, the fewest nodes, the choices that the table brings, and each of its predictions with ModelX's tolerance and
+    Stock, the fewest nodes, the choices that the table brings, and each of its predictions with ModelX's tolerances and
     with a chosen one.
     """
     table = experiment.table
@@ -266,7 +266,8 @@ def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str
     found[NARROWEST] = table.run_as(table.narrowest(np.random.default_rng(seed))), None
     found |= {name: (widths, None) for name, widths in table.choices.items()}
     for name, predicted in table.predicted.items():
-        found[f"{name}, {FIXED:.0%}"] = table.run_as(table.chosen(predicted, FIXED)), FIXED
+        for fixed in FIXED:
+            found[f"{name}, {fixed:.0%}"] = table.run_as(table.chosen(predicted, fixed)), fixed
         tolerance = experiment.tolerance(name, load, seed)
         found[f"{name}, chosen tolerance"] = table.run_as(table.chosen(predicted, tolerance)), tolerance
     return found

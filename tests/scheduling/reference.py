@@ -4,7 +4,8 @@ Written from docs/scheduling.md, with other means than the package: lists of obj
 second. All times are whole seconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import median
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,18 @@ class Reference:
         second = 0
         while any(job.start is None or job.end > second for job in self.jobs):
             self._believe_more(second)
+            for job in self.jobs:
+                if job.submit == second:
+                    self._come(job, second)
             waiting = [job for job in self.jobs if job.submit <= second and job.start is None]
             if self.policy == "conservative":
                 self._conservative(second, waiting)
             else:
                 self._list(second, waiting)
             second += 1
+
+    def _come(self, job: Job, now: int) -> None:
+        """Know no more of a job than it says itself."""
 
     def _believe_more(self, second: int) -> None:
         self.any_overdue = False
@@ -187,6 +194,38 @@ class Reference:
             if free < option.nodes:
                 return False
         return True
+
+
+@dataclass
+class HistoryReference(Reference):
+    """Estimates are learned from jobs that have ended; user, application, nodes and request say which are alike."""
+
+    about: list[tuple[int, int, int, int]] = field(default_factory=list)
+    ratios: list[list[float]] = field(default_factory=list)
+    """By job and option: predicted time over that of the job as it was submitted."""
+
+    def _come(self, job: Job, now: int) -> None:
+        """Estimate from the last eight jobs most like this one; what is never more than the limit."""
+        user, app, nodes, asked = self.about[job.number]
+        ended = sorted(
+            (other for other in self.jobs if other.start is not None and other.end <= now), key=lambda j: j.end
+        )
+        levels = [
+            [one for one in ended if self.about[one.number] == (user, app, nodes, asked)],
+            [one for one in ended if (*self.about[one.number][:2], self.about[one.number][3]) == (user, app, asked)],
+            [one for one in ended if self.about[one.number][0] == user],
+            ended,
+        ]
+        alike = next((level for level in levels if level), [])
+        known = [one.taken.lasts / self._ratio(one) for one in alike[-8:] if one.taken is not None]
+        job.options = [
+            replace(one, estimate=one.limit if not known else max(1, min(one.limit, ratio * median(known))))
+            for one, ratio in zip(job.options, self.ratios[job.number], strict=True)
+        ]
+
+    def _ratio(self, job: Job) -> float:
+        assert job.taken is not None
+        return self.ratios[job.number][job.options.index(job.taken)]
 
 
 def fewest_nodes(runs: list[tuple[str, int, float]], asked: int, tolerance: float) -> int:

@@ -11,7 +11,8 @@ from perf_assets.scheduling.choices import Estimates, KillAt, Planning, Policy
 from perf_assets.scheduling.events import EventKind, event_log, replay
 from perf_assets.scheduling.metrics import measure
 from perf_assets.scheduling.simulate import Schedule, simulate_trace
-from perf_assets.scheduling.traces.swf import read_swf
+from perf_assets.scheduling.traces.draw import drawn
+from perf_assets.scheduling.traces.read import read_trace
 from perf_assets.scheduling.traces.trace import Trace
 from tests.scheduling.traces import drawn_trace
 
@@ -27,7 +28,7 @@ PLANS = {
 
 @cache
 def real_trace(file: Path) -> Trace:
-    return read_swf(file)
+    return read_trace(file, "America/Denver" if file.suffix == ".csv" else None)
 
 
 def holds(trace: Trace, schedule: Schedule) -> None:
@@ -41,18 +42,29 @@ def holds(trace: Trace, schedule: Schedule) -> None:
     assert (schedule.seconds <= trace.run + 1e-6).all()
 
 
+LOGS = {
+    "KTH-SP2": ("swf/KTH-SP2-1996-2.1-cln.swf.gz", None),
+    "NASA": ("swf/NASA-iPSC-1993-3.1-cln.swf.gz", None),
+    "Eagle": ("jobs/eagle_1000_jobs.csv", None),
+    "drawn from a window of KTH-SP2": ("swf/KTH-SP2-1996-2.1-cln.swf.gz", "4000..6000"),
+}
+"""Files, and the window that jobs are drawn from."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.gz"])
+@pytest.mark.parametrize("name", LOGS)
 def test_invariants_hold_on_real_traces(shared_data: Path, name: str, plan: str, policy: Policy) -> None:
-    trace = real_trace(shared_data / "swf" / name)
-    assert trace.most_nodes is not None
+    file, window = LOGS[name]
+    trace = real_trace(shared_data / file)
+    trace = trace if window is None else drawn(trace.window(window), 1)
+    nodes = trace.most_nodes or int(trace.nodes.max())
     if plan == "user" and not trace.has_requests():
         with pytest.raises(BadInputError, match="does not say how long"):
-            simulate_trace(trace, trace.most_nodes, policy, PLANS[plan])
+            simulate_trace(trace, nodes, policy, PLANS[plan])
         return
-    schedule = simulate_trace(trace, trace.most_nodes, policy, PLANS[plan])
+    schedule = simulate_trace(trace, nodes, policy, PLANS[plan])
     holds(trace, schedule)
     if plan != "predicted":
         assert measure(schedule).promises_broken == 0, "no job is longer than planned: promises must be kept"

@@ -28,6 +28,7 @@ def simulate_dispatch(
     *,
     known: Sequence[str],
     shots: Sequence[str],
+    models: bool,
     gpu_only: Sequence[str],
     load: float | None,
     repetitions: int,
@@ -38,8 +39,10 @@ def simulate_dispatch(
 
     from perf_assets.scheduling.dispatch import DispatchExperiment, SpeedTable, sweep
 
-    if bool(shots) != bool(known):
-        raise BadInputError("--shots goes with --known: speeds are predicted from few rows and machines that are known")
+    if bool(shots or models) != bool(known):
+        raise BadInputError(
+            "--shots goes with --known, and so does --models: speeds are predicted from those on known machines"
+        )
     try:
         frame = pd.read_csv(table)
     except (ValueError, OSError) as error:
@@ -56,7 +59,8 @@ def simulate_dispatch(
     jobs = SpeedTable.of(frame, clusters, gpu_only)
     for note in jobs.notes:
         say(f"{table.name}: {note}")
-    predicted = [_predictions(frame, jobs, known, shots, seed + each) for each in range(repetitions)] if shots else []
+    registered = _registered(frame, jobs, known[0]) if models else {}
+    predicted = [{**registered, **_predictions(frame, jobs, known, shots, seed + each)} for each in range(repetitions)]
     experiment = DispatchExperiment(jobs, trace, clusters)
     rows = sweep(experiment, predicted, LOADS if load is None else [load], repetitions, seed)
     return {
@@ -70,6 +74,16 @@ def simulate_dispatch(
         "notes": [*trace.notes, *jobs.notes],
         "origin": ORIGIN,
     }
+
+
+def _registered(frame: "pd.DataFrame", jobs: "SpeedTable", source: str) -> "Mapping[str, Any]":
+    """Speeds by the champions of the registry, from runs on one machine."""
+    from perf_assets.cli.support.dispatch_models import registered_speeds
+    from perf_assets.serving.predictor import Predictor
+    from perf_assets.storage.lake import Lake
+
+    found = registered_speeds(Predictor(Lake.default()), frame, jobs.ways, source)
+    return {name: speed[jobs.rows] for name, speed in found.items()}
 
 
 def _predictions(

@@ -79,6 +79,7 @@ class _Fleet:
     help="Jobs are workloads of this CSV of relative speeds; each is sent to one of --machines when it comes.",
 )
 @click.option("--known", multiple=True, metavar="M", help="With --speeds: columns that predictions start from.")
+@click.option("--models", is_flag=True, help="With --speeds: ask the lake's champions about runs on the first --known.")
 @click.option("--gpu-only", multiple=True, metavar="APP", help="With --speeds: an application that runs on GPUs only.")
 @click.option("--shots", multiple=True, metavar="N|P%", help="With --jobs, --speeds: rows that are learned from.")
 @click.option("--zone", metavar="NAME", help="Time zone of local times, such as America/Denver; clocks change by it.")
@@ -101,6 +102,7 @@ def command(
     jobs_table: Path | None,
     speeds_table: Path | None,
     known: tuple[str, ...],
+    models: bool,
     gpu_only: tuple[str, ...],
     shots: tuple[str, ...],
     zone: str | None,
@@ -127,7 +129,8 @@ def command(
 
     With --speeds and --machines, jobs are workloads of TABLE (a row per workload, a column per cluster, or
     CLUSTER-cpu and CLUSTER-gpu), and go to a cluster by predicted turnaround, by relative time, by wait, or at random.
-    Predictions are perfect ones, and with --known and --shots few-shot ones, and averages.
+    Predictions are perfect ones, with --known and --shots few-shot ones and averages, and with --known and --models
+    those of the registered target, source and vector models.
     """
     from perf_assets.scheduling.traces.read import read_trace
 
@@ -138,13 +141,14 @@ def command(
         found = found.window(window)
     is_other = bool(moldable or policies or estimates or events or draw is not None)
     if jobs_table is not None:
-        is_other = is_other or bool(machines or speeds_table or known or gpu_only)
+        is_other = is_other or bool(machines or speeds_table or known or models or gpu_only)
         _simulate_table(found, jobs_table, nodes, shots, load, repetitions, seed, is_other, as_json)
     elif speeds_table is not None:
         clusters = None if is_other or machines is None else machines
-        _simulate_speeds(found, speeds_table, clusters, known, gpu_only, shots, load, repetitions, seed, as_json)
-    elif shots or known or gpu_only:
-        raise BadInputError("--shots goes with --jobs or --speeds, --known and --gpu-only with --speeds")
+        predictions = (known, shots, models)
+        _simulate_speeds(found, speeds_table, clusters, predictions, gpu_only, load, repetitions, seed, as_json)
+    elif shots or known or models or gpu_only:
+        raise BadInputError("--shots goes with --jobs or --speeds; --known, --models and --gpu-only with --speeds")
     else:
         fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
         size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
@@ -235,27 +239,28 @@ def _simulate_speeds(
     trace: "Trace",
     table: Path,
     machines: str | None,
-    known: tuple[str, ...],
+    predictions: tuple[tuple[str, ...], tuple[str, ...], bool],
     gpu_only: tuple[str, ...],
-    shots: tuple[str, ...],
     load: float | None,
     repetitions: int,
     seed: int,
     as_json: bool,
 ) -> None:
+    """Jobs are workloads sent to clusters; `predictions` are known machines, shots, and whether to ask models."""
     from perf_assets.cli.support.dispatch import simulate_dispatch, table_rows
     from perf_assets.scheduling.simulate import Machine
 
     if machines is None:
         raise BadInputError(
-            "--speeds goes with --machines, --known, --shots, --gpu-only, --window, --load, --repetitions and --seed; "
-            "it needs --machines, such as dane=514,tioga=30"
+            "--speeds goes with --machines, --known, --shots, --models, --gpu-only, --window, --load, --repetitions "
+            "and --seed; it needs --machines, such as dane=514,tioga=30"
         )
     clusters = tuple(Machine(name, size) for name, size in machine_sizes(machines).items())
     _say_notes(trace)
+    known, shots, models = predictions
     document = simulate_dispatch(
-        trace, table, clusters, known=known, shots=shots, gpu_only=gpu_only, load=load, repetitions=repetitions,
-        seed=seed,
+        trace, table, clusters, known=known, shots=shots, models=models, gpu_only=gpu_only, load=load,
+        repetitions=repetitions, seed=seed,
     )  # fmt: skip
     if as_json:
         print_json(document)
