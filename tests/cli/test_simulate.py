@@ -129,7 +129,7 @@ def test_jobs_of_a_table_run_on_fewer_nodes(trace: Path, moldable_jobs: Path) ->
     assert [row["policy"] for row in document["policies"]] == names
     assert ours["turnaround_ratio_min"] <= ours["turnaround_ratio"] < 1 == stock["turnaround_ratio"]
     assert ours["nodes_per_job"] < stock["nodes_per_job"]
-    assert len(document["rows"]) == 8
+    assert len(document["rows"]) == 10
     people = run(trace, *wanted)
     assert people.exit_code == 0, people.output
     assert people.stdout.count("stock") >= 8

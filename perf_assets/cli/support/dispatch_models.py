@@ -26,7 +26,7 @@ def registered_speeds(
     Models are asked about a run on the source machine that took one over its speed there; what was measured on a
     cluster is predicted all the same. Columns of the table that are called as features are the run's counters.
     """
-    runs, found = _runs(predictor, frame, source), {}
+    runs, speeds = _runs(predictor, frame, source), {}
     for name, ask in ((TARGETS, _by_targets), (VECTORS, _by_vectors)):
         try:
             model, ratios = ask(predictor, runs, ways)
@@ -34,10 +34,10 @@ def registered_speeds(
             say(f"{name}: left out, {error}")
             continue
         say(f"{name}: {model}")
-        found[name] = frame[source].to_numpy(float)[:, None] / ratios
-    if not found:
+        speeds[name] = frame[source].to_numpy(float)[:, None] / ratios
+    if not speeds:
         raise BadInputError(f"--models: no champion of the registry knows {listed(list(ways))} from runs on {source}")
-    return found
+    return speeds
 
 
 def _runs(predictor: "Predictor", frame: "pd.DataFrame", source: str) -> "list[Run]":

@@ -73,7 +73,7 @@ class MovedQuestions:
     shift: Floats
     """Added to log seconds."""
     half_width: Floats
-    """Of the interval of `shift`, in log seconds."""
+    """Half width of the 90% interval of `shift`, in log seconds."""
     notes: Sequence[str]
 
 
