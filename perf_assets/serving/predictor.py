@@ -183,7 +183,7 @@ class Predictor:
         if model is None:
             raise UnknownError(f"{why}, and no source model is registered: run 'perf-assets train'")
         if not model.knows(target):
-            kernels = Readiness.of(Fleet(self.lake), target).kernels.says
+            kernels = Readiness.of(Fleet(self.lake), target).kernels.summary
             raise UnknownError(f"{why}; nor can the source models answer for it, which is not described ({kernels})")
         return model, f"{why}: answered by the source models"
 

@@ -48,28 +48,28 @@ class Aliases:
     learned: dict[str, str] = field(default_factory=dict)
     """Application by what files call it."""
 
-    def machine(self, told: str) -> str:
-        """Machine that files call `told`; as an id, where the site has no name for it."""
-        return self.file.machines.get(told) or re.sub(r"[^a-z0-9_-]+", "-", told.lower()).strip("-_")[:64]
+    def machine(self, given_name: str) -> str:
+        """Machine of a name in files; as an id, where the site has no name for it."""
+        return self.file.machines.get(given_name) or re.sub(r"[^a-z0-9_-]+", "-", given_name.lower()).strip("-_")[:64]
 
-    def application(self, told: str) -> str:
-        """Application that files call `told`: the site's name, or the one known application of nearly that name."""
+    def application(self, given_name: str) -> str:
+        """Application of a name in files: the site's name, or the one known application of nearly that name."""
         names = dict(self.file.applications) | self.learned
-        if told in names:
-            return names[told]
-        alike = set(self._known_alike.get(same_name(told), ()))
-        alike |= {name for name in names.values() if same_name(name) == same_name(told)}
-        if told in alike or len(alike) != 1:
-            return told
-        (self.learned[told],) = alike
-        return self.learned[told]
+        if given_name in names:
+            return names[given_name]
+        alike = set(self._known_alike.get(same_name(given_name), ()))
+        alike |= {name for name in names.values() if same_name(name) == same_name(given_name)}
+        if given_name in alike or len(alike) != 1:
+            return given_name
+        (self.learned[given_name],) = alike
+        return self.learned[given_name]
 
-    def applications(self, told: Collection[str]) -> dict[str, str]:
+    def applications(self, given_names: Collection[str]) -> dict[str, str]:
         """Applications that a table calls otherwise, by its names; what it tells apart is never guessed to be one."""
-        stems = Counter(map(same_name, told))
+        stems = Counter(map(same_name, given_names))
         named = {
             name: self.application(name) if stems[same_name(name)] == 1 else self.file.applications.get(name, name)
-            for name in sorted(told)
+            for name in sorted(given_names)
         }
         return {name: application for name, application in named.items() if application != name}
 
@@ -81,10 +81,10 @@ class Aliases:
             alike.setdefault(same_name(name), []).append(name)
         return alike
 
-    def learn(self, told: str, application: str) -> None:
-        """Remember that an application which files call `told` is called otherwise."""
-        if told != application:
-            self.learned[told] = application
+    def learn(self, given_name: str, application: str) -> None:
+        """Remember what an application is called here that files call otherwise."""
+        if given_name != application:
+            self.learned[given_name] = application
 
     def nearly(self, application: str) -> str | None:
         """Known application that a new name may be a typing error of."""
@@ -96,7 +96,11 @@ class Aliases:
 
     def save(self) -> None:
         """Add what was learned to the file."""
-        new = {told: name for told, name in self.learned.items() if self.file.applications.get(told) != name}
+        new = {
+            given_name: name
+            for given_name, name in self.learned.items()
+            if self.file.applications.get(given_name) != name
+        }
         if new:
             document = {
                 "machines": dict(sorted(self.file.machines.items())),

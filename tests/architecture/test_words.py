@@ -23,7 +23,6 @@ QUAINT = re.compile(
 EMPTY_NAMES = {"told", "said", "says", "tells", "found"}
 """Names of variables, arguments and functions that do not say what they hold."""
 EMPTY_STILL = {
-    "cli/commands/landing/land.py",
     "cli/commands/scheduling/shadow.py",
     "cli/commands/scheduling/simulate.py",
     "cli/commands/start/doctor.py",
@@ -42,13 +41,6 @@ EMPTY_STILL = {
     "scheduling/traces/draw.py",
     "scheduling/traces/swf.py",
     "serving/advice.py",
-    "storage/aliases.py",
-    "workflows/landing/land.py",
-    "workflows/landing/real_lake.py",
-    "workflows/machines/describe.py",
-    "workflows/machines/health.py",
-    "workflows/machines/readiness.py",
-    "workflows/models/scaling.py",
     "workflows/scheduling/dispatch.py",
     "workflows/scheduling/scheduled_problems.py",
     "workflows/scheduling/shadow.py",

@@ -108,8 +108,8 @@ def _run_of(lake: Lake, machine: str):  # type: ignore[no-untyped-def]
 def test_what_is_missing_is_one_sentence_everywhere(site: Site) -> None:
     kernels = Readiness.of(Fleet(site.lake), BARE).kernels
     assert not kernels.is_done
-    assert " of " in kernels.says
-    assert "are missing" in kernels.says
+    assert " of " in kernels.summary
+    assert "are missing" in kernels.summary
     described, made = (
         site.check("model_amm__machines", "is_described", BARE),
         site.check("model_target__adapted", "is_made", BARE),
@@ -117,17 +117,17 @@ def test_what_is_missing_is_one_sentence_everywhere(site: Site) -> None:
     assert not described.passed
     assert described.description == kernels.sentence
     assert not made.passed
-    assert kernels.says in str(made.description)
+    assert kernels.summary in str(made.description)
     page = (site.lake.reports / f"machine-{BARE}.html").read_text()
-    assert kernels.says in page
+    assert kernels.summary in page
     for words in (["plan", BARE], ["amm", "--machine", BARE], ["predict", "--from", "quartz", "--to", BARE]):
         refused = CliRunner().invoke(cli, words)
         assert refused.exit_code != 0
-        assert kernels.says in str(refused.exception), words
+        assert kernels.summary in str(refused.exception), words
     doctor = CliRunner().invoke(cli, ["doctor", "--json"])
-    assert kernels.says in doctor.output
+    assert kernels.summary in doctor.output
     (known,) = (one for one in Predictor(site.lake).machines() if one.machine == BARE)
-    assert kernels.says in known.next_step
+    assert kernels.summary in known.next_step
 
 
 def test_checks_pass_where_nothing_is_missing(site: Site) -> None:

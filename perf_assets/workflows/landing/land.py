@@ -192,13 +192,13 @@ def _plan_group(group: _Group, given: Mapping[str, Any], aliases: Aliases) -> It
         }
         for machine, sources in _machines_of_rajaperf(group, metadata, given, aliases):
             part = reading if len(sources) == len(group.sources) else read_files(sources, name, "rajaperf")
-            told: dict[str, tuple[Any, str]] = {"kind": ("rajaperf", "")}
+            facts: dict[str, tuple[Any, str]] = {"kind": ("rajaperf", "")}
             if machine is not None:
-                told["machine"] = (machine, "cluster in .cali")
+                facts["machine"] = (machine, "cluster in .cali")
             dates = [launched_at(metadata[source.name]) for source in sources if source.name in metadata]
             if newest := max(filter(None, dates), default=None):
-                told[_COLLECTED] = (newest, "launch date in .cali")
-            yield _planned(group, sources, part, told, given)
+                facts[_COLLECTED] = (newest, "launch date in .cali")
+            yield _planned(group, sources, part, facts, given)
     elif reading.format.startswith(("samples", "jobs")):
         yield _planned_samples(group, reading, given, aliases)
     else:
@@ -247,14 +247,16 @@ def _runs(
     Of a tree of many runs only what is understood is taken, not the logs, programs and links of a workspace.
     """
     files = _files_of_runs([profile.run for profile in reading.profiles], group.sources)
-    says = [bool(profile.labels.keys() & {*_MACHINE, "args", _LAUNCHED}) for profile in reading.profiles]
-    if len(says) < 2 or not any(says) or not all(files.values()):
+    has_labels = [bool(profile.labels.keys() & {*_MACHINE, "args", _LAUNCHED}) for profile in reading.profiles]
+    if len(has_labels) < 2 or not any(has_labels) or not all(files.values()):
         yield group.sources, reading.profiles
         return
     for field_name in _OF_ONE_RUN:
         if field_name in given:
             option = f"--{field_name.replace('_', '-')}"
-            raise BadInputError(f"{option} is for one run, but {group.path} holds {len(says)}: land that one alone")
+            raise BadInputError(
+                f"{option} is for one run, but {group.path} holds {len(has_labels)}: land that one alone"
+            )
     for profile in reading.profiles:
         yield [source for source in files[profile.run] if kind_of_file(source) is not None], [profile]
 
@@ -279,21 +281,23 @@ def _planned_profile(
     aliases: Aliases,
 ) -> Planned:
     labels = _common([profile.labels for profile in profiles])
-    told: dict[str, tuple[Any, str]] = {"kind": ("profile", reading.format)}
+    facts: dict[str, tuple[Any, str]] = {"kind": ("profile", reading.format)}
     for key in _MACHINE:
-        if key in labels and "machine" not in told:
-            told["machine"] = (aliases.machine(labels[key]), key)
+        if key in labels and "machine" not in facts:
+            facts["machine"] = (aliases.machine(labels[key]), key)
     program = _program(labels)
     if program and "app" in given:
         aliases.learn(program, given["app"])
-    told |= configuration_in(labels, aliases)
+    facts |= configuration_in(labels, aliases)
     if _LAUNCHED in labels:
-        told[_COLLECTED] = (labels[_LAUNCHED], "launch date")
+        facts[_COLLECTED] = (labels[_LAUNCHED], "launch date")
     software = {key: value[:_MAX_TAG] for key, value in labels.items() if _SOFTWARE.fullmatch(key)}
     if software:
-        told["tags"] = (software, "metadata")
+        facts["tags"] = (software, "metadata")
     _check_ranks(group, profiles, given)
-    return _planned(group, sources, reading, told, given, profiles, _doubts(group.path, profiles, given, aliases, told))
+    return _planned(
+        group, sources, reading, facts, given, profiles, _doubts(group.path, profiles, given, aliases, facts)
+    )
 
 
 def _program(labels: Mapping[str, str]) -> str | None:
@@ -302,23 +306,23 @@ def _program(labels: Mapping[str, str]) -> str | None:
 
 def configuration_in(labels: Mapping[str, str], aliases: Aliases) -> dict[str, tuple[str, str]]:
     """Application and arguments that a profile says, each with what says it; the application by the site's name."""
-    told = {}
+    facts = {}
     program = _program(labels)
     if program:
         app = aliases.application(program)
-        told["app"] = (app, "program" if app == program else f"{program}, known as {app}")
+        facts["app"] = (app, "program" if app == program else f"{program}, known as {app}")
     if "args" in labels:
-        told["args"] = (labels["args"], labels.get("args_from", "command line"))
-    return told
+        facts["args"] = (labels["args"], labels.get("args_from", "command line"))
+    return facts
 
 
 def _check_ranks(group: _Group, profiles: Sequence[Profile], given: Mapping[str, Any]) -> None:
     for profile in profiles:
-        says = next((key for key in RANKS if key in profile.labels), None)
-        if says and given.get("ranks") not in (None, profile.ranks):
+        label = next((key for key in RANKS if key in profile.labels), None)
+        if label and given.get("ranks") not in (None, profile.ranks):
             raise BadInputError(
                 f"--ranks {given['ranks']} contradicts {group.path / profile.run}, which is of "
-                f"{profile.ranks} ranks ({says}): leave it out"
+                f"{profile.ranks} ranks ({label}): leave it out"
             )
 
 
@@ -327,35 +331,35 @@ def _doubts(
     profiles: Sequence[Profile],
     given: Mapping[str, Any],
     aliases: Aliases,
-    told: Mapping[str, tuple[Any, str]],
+    facts: Mapping[str, tuple[Any, str]],
 ) -> Iterator[str]:
     if "wall_seconds" not in given and all(profile.wall_seconds is None for profile in profiles):
         yield f"{path}: no run time in the files: give --wall-seconds, or it cannot be compared with other machines"
-    app = given.get("app") or told.get("app", (None,))[0]
+    app = given.get("app") or facts.get("app", (None,))[0]
     nearly = aliases.nearly(app) if app else None
     if nearly:
         yield f"{path}: the application {app} is new; if it is {nearly}, give --app {nearly}, and it is remembered"
 
 
 def _planned_samples(group: _Group, reading: Reading, given: Mapping[str, Any], aliases: Aliases) -> Planned:
-    told: dict[str, tuple[Any, str]] = {"kind": ("samples", reading.format)}
+    facts: dict[str, tuple[Any, str]] = {"kind": ("samples", reading.format)}
     if reading.format.startswith("jobs"):
-        told["target"] = ("wall_seconds", "job records")
+        facts["target"] = ("wall_seconds", "job records")
         clusters = {profile.labels["cluster"] for profile in reading.profiles if "cluster" in profile.labels}
         if len(clusters) > 1 and "machine" not in given:
             raise BadInputError(f"{group.path} has jobs of the clusters {listed(sorted(clusters))}: export one each")
         if clusters:
-            told["machine"] = (aliases.machine(clusters.pop()), "cluster")
+            facts["machine"] = (aliases.machine(clusters.pop()), "cluster")
     elif "target" not in given and any(profile.wall_seconds is not None for profile in reading.profiles):
-        told["target"] = ("wall_seconds", "its column")
+        facts["target"] = ("wall_seconds", "its column")
     names = texts_of(reading.profiles, "app")
     _check_names(group.path, names)
     known = aliases.applications(names)
     if known:
-        told["app_names"] = (known, aliases.path.name)
+        facts["app_names"] = (known, aliases.path.name)
     is_table = not reading.format.startswith("jobs")
     doubts = _slips_of_names(group.path, names - known.keys(), aliases) if is_table else ()
-    planned = _planned(group, group.sources, reading, told, given, doubts=doubts)
+    planned = _planned(group, group.sources, reading, facts, given, doubts=doubts)
     target = planned.facts.target
     if target is not None and not has_target(reading, target):
         columns = sorted({name for profile in reading.profiles[:1] for name in (*profile.metrics, *profile.labels)})
@@ -387,13 +391,13 @@ def _planned(
     group: _Group,
     sources: Sequence[SourceFile],
     reading: Reading,
-    told: Mapping[str, tuple[Any, str]],
+    from_files: Mapping[str, tuple[Any, str]],
     given: Mapping[str, Any],
     profiles: Sequence[Profile] = (),
     doubts: Iterable[str] = (),
 ) -> Planned:
-    values: dict[str, Any] = {name: value for name, (value, _) in told.items()}
-    origins = {name: origin or reading.format for name, (_, origin) in told.items()}
+    values: dict[str, Any] = {name: value for name, (value, _) in from_files.items()}
+    origins = {name: origin or reading.format for name, (_, origin) in from_files.items()}
     if _COLLECTED not in values:
         values[_COLLECTED], origins[_COLLECTED] = _newest(sources), "newest file"
     if "tags" in values and "tags" in given:
@@ -454,14 +458,14 @@ def _run_of(profiles: Sequence[Profile]) -> dict[str, tuple[Any, str]]:
 
 def _software(reading: Reading, profiles: Sequence[Profile], tags: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
     """Environments that runs will be of, by what files and tags say."""
-    said = tags.get(ENVIRONMENT_TAG)
-    lines = {said or timing.environment or environment_of(tags) for timing in reading.timings}
+    given = tags.get(ENVIRONMENT_TAG)
+    lines = {given or timing.environment or environment_of(tags) for timing in reading.timings}
     lines |= {environment_of({**reading.metadata, **profile.labels, **tags}) for profile in profiles}
     known = sorted(line for line in lines if line)
     if not known:
         return {}
     text = known[0] if len(known) == 1 else f"{len(known)} different: {' | '.join(known)}"
-    return {ENVIRONMENT_TAG: (text, "given" if said else "compiler, flags, libraries in the files")}
+    return {ENVIRONMENT_TAG: (text, "given" if given else "compiler, flags, libraries in the files")}
 
 
 def _common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:

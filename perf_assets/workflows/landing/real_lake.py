@@ -69,19 +69,19 @@ def real_bundles(folder: Path, aliases: Aliases) -> list[RealBundle]:
     """All bundles of what is in a folder; an error where nothing of it is known."""
     if not folder.is_dir():
         raise BadInputError(f"--real {folder}: there is no such folder")
-    found = [
+    bundles = [
         *_files(folder, aliases),
         *_transcribed(folder),
         *_relative_speeds(folder),
         *_processors(folder),
         *_gpus(folder),
     ]
-    if not found:
+    if not bundles:
         known = ", ".join(sorted({pattern.partition("/")[0] for pattern, _ in AS_THEY_ARE}))
         raise BadInputError(
             f"--real {folder}: nothing there is known; it has folders like {known}, llnl_relative, spechpc, nvprof_gpus"
         )
-    return found
+    return bundles
 
 
 def _files(folder: Path, aliases: Aliases) -> Iterator[RealBundle]:

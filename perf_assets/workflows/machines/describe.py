@@ -175,10 +175,10 @@ def description_of(lake: Lake, machine: str, encoder_version: str) -> "Descripti
     from perf_assets.features.fleet.descriptions import Descriptions
 
     rows = rows_of(lake, AMMS, machine)
-    found = None if rows is None else Descriptions.of(rows, encoder_version)
-    if found is None or found.rows.empty:
+    described = None if rows is None else Descriptions.of(rows, encoder_version)
+    if described is None or described.rows.empty:
         raise BadInputError(f"{machine} is not described: see what it lacks with 'perf-assets doctor'")
-    return found
+    return described
 
 
 def digest_of_rows(rows: "pd.DataFrame") -> str:
@@ -197,7 +197,9 @@ def described_rows(encoder: "AmmEncoder", kernels: "pd.DataFrame", specs: "pd.Da
         kernels = of_kind(kernels, encoder.layout.configurations)
     samples = benchmark_samples(kernels, with_scaling=True)
     by_option = encoder.every_option(samples)
-    vectors = {option: dict(zip(samples.machines, found, strict=True)) for option, found in by_option.items()}
+    vectors = {
+        option: dict(zip(samples.machines, of_machines, strict=True)) for option, of_machines in by_option.items()
+    }
     rows = description_rows(kernels, specs, vectors)
     return rows.assign(
         encoder_version=encoder.version,

@@ -103,7 +103,7 @@ def periods_of(levels: "pd.DataFrame") -> "pd.DataFrame":
 
     from perf_assets.models.common.change_points import periods
 
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     # The settings that began first have the largest shares of the false alarms, 1 / (n (n + 1)), and all together one.
     settings = levels.groupby("setting")["collected_at"].min().sort_values(kind="stable").index.tolist()
     for (setting, place, kind), group in levels.groupby(["setting", "place", "kind"]):
@@ -112,7 +112,7 @@ def periods_of(levels: "pd.DataFrame") -> "pd.DataFrame":
         ordered = group.sort_values(["collected_at", "run"])
         for period in periods(ordered["level"].to_numpy(), allowed):
             part = ordered.iloc[period.begin : period.end]
-            found.append(
+            rows.append(
                 {
                     "setting": setting,
                     "place": place,
@@ -127,12 +127,12 @@ def periods_of(levels: "pd.DataFrame") -> "pd.DataFrame":
                     "environment": part["environment"].iloc[0],
                 }
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(rows)
 
 
 def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[SpeedChange]:
     """Groups whose last period differs from the one that is as it should be: the first, or that of the accepted day."""
-    found = []
+    changes = []
     for (setting, place, kind), group in rows.sort_values("began_at").groupby(["setting", "place", "kind"]):
         begun = [day <= accepted for day in group["began_at"].dt.date] if accepted else []
         usual = max(sum(begun) - 1, 0)
@@ -146,7 +146,7 @@ def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[SpeedChang
         first = len(group) - 1
         while first - 1 > usual and logs[first - 1] * change > 0 and abs(logs[first - 1]) >= abs(change) / 2:
             first -= 1
-        found.append(
+        changes.append(
             SpeedChange(
                 setting=str(setting),
                 place=str(place),
@@ -156,4 +156,4 @@ def _changes(rows: "pd.DataFrame", accepted: date | None) -> Iterator[SpeedChang
                 is_of_software=group["environment"].iloc[first] != group["environment"].iloc[first - 1],
             )
         )
-    yield from sorted(found, key=lambda change: -abs(math.log(change.time_ratio)))
+    yield from sorted(changes, key=lambda change: -abs(math.log(change.time_ratio)))

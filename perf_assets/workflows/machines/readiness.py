@@ -51,7 +51,7 @@ class Item:
 
     name: str
     is_done: bool
-    says: str
+    summary: str
     """What is there, or what is missing."""
     advice: str = ""
     """What to do about it."""
@@ -61,7 +61,7 @@ class Item:
     @property
     def sentence(self) -> str:
         """What is the matter and what to do."""
-        return f"{self.says}: {self.advice}" if self.advice else self.says
+        return f"{self.summary}: {self.advice}" if self.advice else self.summary
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Readiness:
         if not self.landed.is_done:
             return self.landed.sentence
         if not (self.kernels.is_done or self.runs.is_done):
-            return f"{self.kernels.says}, and {self.runs.says}: {self.kernels.advice}"
+            return f"{self.kernels.summary}, and {self.runs.summary}: {self.kernels.advice}"
         return next(item.sentence for item in (self.sources, self.model) if item.is_needed and not item.is_done)
 
 
@@ -125,8 +125,8 @@ def _landed(fleet: Fleet, machine: str) -> Item:
     if waiting.landed_count and len(refused) == waiting.landed_count:
         name, reason = next(iter(refused.items()))
         return Item("Bundles", False, f"all that landed was refused ({name}: {reason})", "fix it and land it again")
-    says = f"{waiting.landed_count} landed" + (f", {len(refused)} of them refused" if refused else "")
-    return Item("Bundles", True, says)
+    summary = f"{waiting.landed_count} landed" + (f", {len(refused)} of them refused" if refused else "")
+    return Item("Bundles", True, summary)
 
 
 def _kernels(fleet: Fleet, machine: str) -> Item:
@@ -144,20 +144,20 @@ def _kernels(fleet: Fleet, machine: str) -> Item:
     if own.empty and not unknown:
         return Item(name, False, "none of its kernel runs can be used", again)
     if unknown and (own.empty or usual is None or usual.isin(_runs_of(own)).mean() < _LEAST_SHARE):
-        says = f"{unknown} OpenMP timings lack a thread count, so they cannot be used"
+        summary = f"{unknown} OpenMP timings lack a thread count, so they cannot be used"
         return Item(
-            name, False, says, f"write OMP_NUM_THREADS=<threads> into a cmd.txt beside their reports and {again}"
+            name, False, summary, f"write OMP_NUM_THREADS=<threads> into a cmd.txt beside their reports and {again}"
         )
     if usual is None:
         return Item(name, True, f"{len(own)} kernel runs, which no other machine has yet")
     there = usual.isin(_runs_of(own))
     lacking = _lacking(usual.to_frame(index=False).assign(is_there=there))
-    says = f"{int(there.sum())} of {len(usual)} kernel runs" + (f": {lacking} are missing" if lacking else "")
+    summary = f"{int(there.sum())} of {len(usual)} kernel runs" + (f": {lacking} are missing" if lacking else "")
     if there.mean() < _LEAST_SHARE:
-        return Item(name, False, says, f"run RAJAPerf with them and {again}")
+        return Item(name, False, summary, f"run RAJAPerf with them and {again}")
     if rows_of(fleet.lake, AMMS, machine) is None and has_registry():
-        return Item(name, True, f"{says}; not described yet", "run 'perf-assets ingest'")
-    return Item(name, True, says)
+        return Item(name, True, f"{summary}; not described yet", "run 'perf-assets ingest'")
+    return Item(name, True, summary)
 
 
 def _runs_of(kernels: "pd.DataFrame") -> "pd.MultiIndex":
@@ -182,9 +182,9 @@ def _usual(fleet: Fleet, machine: str) -> "pd.MultiIndex | None":
 
     described = stored_or_empty(fleet.lake, AMMS)
     if len(described):
-        found = Descriptions.of(described, str(of_one_encoder(described)[0]["encoder_version"].iloc[0]))
+        newest = Descriptions.of(described, str(of_one_encoder(described)[0]["encoder_version"].iloc[0]))
         learned = described.loc[described["was_in_training"].astype(bool), "machine"].unique().tolist()
-        kernels = found.of_machines(learned).kernels
+        kernels = newest.of_machines(learned).kernels
     else:
         every = fleet.benchmark()[0]
         kernels = every[every["machine"] != machine]
@@ -271,5 +271,5 @@ def _untrained(fleet: Fleet, machine: str) -> Item:
     land = "land RAJAPerf and application runs of the machines that you know ('perf-assets land PATH --machine NAME')"
     if not of_others:
         return Item(name, False, f"no application run of another machine than {machine} has landed", land)
-    says = f"{none_yet}, as no two machines with RAJAPerf ran the same configuration"
-    return Item(name, False, says, land, is_needed=False)
+    summary = f"{none_yet}, as no two machines with RAJAPerf ran the same configuration"
+    return Item(name, False, summary, land, is_needed=False)

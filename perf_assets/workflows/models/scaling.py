@@ -31,10 +31,10 @@ def scaling_runs(warehouse: Warehouse, machine: str, app: str | None = None) -> 
         f"WHERE wall_seconds IS NOT NULL AND {' AND '.join(f'{name} = ${name}' for name in given)} ORDER BY ALL",
         given,
     )
-    found = {str(name): ScalingRuns.of(part) for name, part in rows.groupby("app")}
+    by_app = {str(name): ScalingRuns.of(part) for name, part in rows.groupby("app")}
     return {
         name: runs
-        for name, runs in found.items()
+        for name, runs in by_app.items()
         if len(runs.seconds) >= LEAST_RUNS and len(runs.widths) >= LEAST_WIDTHS
     }
 
@@ -55,10 +55,10 @@ def score_widths(fleet: Fleet, say: Callable[[str], None]) -> "pd.DataFrame":
                 continue
             rows.append({"machine": machine, "app": app, **scores})
             say(f"{app} on {machine}: {scores['mape_ratio']:.1%} at widths that were left out")
-    found = pd.DataFrame(rows, columns=[name for name in SCALING.column_names() if name != "is_simulated"])
-    found = found.assign(is_simulated=fleet.is_simulated())
-    store(fleet.lake, fleet.warehouse, SCALING, found)
-    return found
+    scored = pd.DataFrame(rows, columns=[name for name in SCALING.column_names() if name != "is_simulated"])
+    scored = scored.assign(is_simulated=fleet.is_simulated())
+    store(fleet.lake, fleet.warehouse, SCALING, scored)
+    return scored
 
 
 def _scores(runs: ScalingRuns) -> dict[str, object]:

@@ -88,7 +88,9 @@ def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest)
         if runs.empty:
             raise BadInputError(Readiness.of(fleet, machine).missing or str(error)) from None
         ready = Readiness.of(fleet, machine)
-        why = ready.sources.says if ready.kernels.is_done else f"{machine} is not described ({ready.kernels.says})"
+        why = (
+            ready.sources.summary if ready.kernels.is_done else f"{machine} is not described ({ready.kernels.summary})"
+        )
         advice = "" if ready.sources.is_done else f": {ready.sources.advice}"
         with suppress(BadInputError):
             shared = adaptation_inputs(*asked, is_described=False)

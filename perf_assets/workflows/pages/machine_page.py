@@ -76,7 +76,7 @@ def write_checklist(fleet: Fleet, machine: str) -> Path | None:
     if has_registry() and versions(registered_name(machine)):
         return None
     ready = Readiness.of(fleet, machine)
-    rows = [(item.name, _state(item), item.says, item.advice) for item in ready.items]
+    rows = [(item.name, _state(item), item.summary, item.advice) for item in ready.items]
     table = pd.DataFrame(rows, columns=["step", "state", "what is there", "what to do"])
     part = Part("On the way to a model", f"Next: {ready.next_step}.", (), {f"Checklist of {machine}": table})
     origin = "SIMULATED" if fleet.lake.warehouse.is_file() and fleet.is_simulated(machine) else "measured"

@@ -141,7 +141,7 @@ def _cut(text: str) -> str:
 def _facts(bundle: "Planned") -> dict[str, dict[str, str]]:
     facts = bundle.facts.model_dump(mode="json", exclude_none=True)
     facts["tags"] = ", ".join(f"{key}={value}" for key, value in facts["tags"].items())
-    facts["app_names"] = ", ".join(f"{told}: {app}" for told, app in facts.get("app_names", {}).items())
+    facts["app_names"] = ", ".join(f"{given_name}: {app}" for given_name, app in facts.get("app_names", {}).items())
     shown = {
         name: {"value": str(value), "from": bundle.origins.get(name, "")} for name, value in facts.items() if value
     }
