@@ -37,6 +37,13 @@ def print_result(document: object, text: object, *, as_json: bool) -> None:
     print_json(document) if as_json else click.echo(text)
 
 
+def print_rows(
+    document: object, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, as_json: bool
+) -> None:
+    """Print a result as one JSON document, or as a table for people."""
+    print_json(document) if as_json else print_table(title, columns, rows)
+
+
 def print_file(document: object, frame: "pd.DataFrame", out: Path | None, *, as_json: bool, as_csv: bool) -> bool:
     """Write a result into a file as its ending says, or print it as JSON or CSV; False where it is for people."""
     if out is not None:

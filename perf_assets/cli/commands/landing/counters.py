@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
-from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.cli.support.output import print_rows
 from perf_assets.core.measurements import is_run_time
 from perf_assets.storage.lake import Lake
 
@@ -35,10 +35,8 @@ def command(chosen: tuple[str, ...], unmapped: bool, as_json: bool) -> None:
         rows += [_row(machine, counter, formulas) for counter in counters]
     if unmapped:
         rows = [row for row in rows if not row["quantities"]]
-    if as_json:
-        print_json({"counters": rows})
-    else:
-        print_table("Counters", ["machine", "counter", "quantities", "meaning"], [list(row.values()) for row in rows])
+    columns = ["machine", "counter", "quantities", "meaning"]
+    print_rows({"counters": rows}, "Counters", columns, [list(row.values()) for row in rows], as_json=as_json)
 
 
 def _row(machine: str, counter: str, formulas: "list[Resolved]") -> dict[str, str]:

@@ -7,7 +7,7 @@ import click
 
 from perf_assets.cli.support.lake import choose_machines
 from perf_assets.cli.support.options import json_option, machine_option
-from perf_assets.cli.support.output import print_json, print_table, say
+from perf_assets.cli.support.output import print_rows, say
 from perf_assets.storage.lake import Lake
 
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def command(chosen: tuple[str, ...], rebuild: bool, reread: bool, as_json: bool)
     lake = Lake.default()
     if rebuild:
         counts = open_warehouse(lake).rebuild()
-        if as_json:
-            print_json({"rows": counts})
-        else:
-            print_table("Warehouse rebuilt", ["table", "rows"], list(counts.items()))
+        print_rows({"rows": counts}, "Warehouse rebuilt", ["table", "rows"], list(counts.items()), as_json=as_json)
         return
     for line in quarantine_strays(lake):
         say(f"quarantined {line}")
@@ -76,11 +73,9 @@ def report(lake: Lake, machines: list[str], outcomes: list["MachineOutcome"], *,
     failed = [outcome for outcome in outcomes if outcome.failure]
     columns = ["machine", "bundles", "timings", "runs", "counters", "configurations", "quarantined", "seconds"]
     rows = [(*counts, round(seconds.get(counts[0], 0.0), 1)) for counts in _counts(lake) if counts[0] in machines]
-    if as_json:
-        failures = {outcome.machine: outcome.failure for outcome in failed}
-        print_json({"machines": [dict(zip(columns, row, strict=True)) for row in rows], "failures": failures})
-    else:
-        print_table("Ingested", columns, rows)
+    machine_rows = [dict(zip(columns, row, strict=True)) for row in rows]
+    document = {"machines": machine_rows, "failures": {outcome.machine: outcome.failure for outcome in failed}}
+    print_rows(document, "Ingested", columns, rows, as_json=as_json)
     for outcome in failed:
         say(f"perf-assets: ingestion of {outcome.machine} failed: {outcome.failure}")
     if failed:

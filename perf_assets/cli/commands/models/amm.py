@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.support.options import json_option, machine_option
-from perf_assets.cli.support.output import print_json, print_table, say
+from perf_assets.cli.support.output import print_rows, say
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import AMMS
 from perf_assets.storage.lake import Lake
@@ -43,9 +43,8 @@ def command(chosen: tuple[str, ...], export: Path | None, as_json: bool) -> None
     vectors = rows.pivot(index="seen_as", columns="component", values="value")
     first = rows.iloc[0]
     made = {name: str(first[name]) for name in ("encoder_version", "weighting", "normalize")}
-    if as_json:
-        print_json({**made, "machines": {str(name): list(map(float, vector)) for name, vector in vectors.T.items()}})
-    else:
-        title = ", ".join(f"{name} {value}" for name, value in made.items())
-        shown = [[name, *(f"{value:z.3f}" for value in map(float, vector))] for name, vector in vectors.T.items()]
-        print_table(title, ["machine", *map(str, vectors.columns)], shown)
+    by_machine = {str(name): list(map(float, vector)) for name, vector in vectors.T.items()}
+    title = ", ".join(f"{name} {value}" for name, value in made.items())
+    shown = [[name, *(f"{value:z.3f}" for value in vector)] for name, vector in by_machine.items()]
+    columns = ["machine", *map(str, vectors.columns)]
+    print_rows({**made, "machines": by_machine}, title, columns, shown, as_json=as_json)

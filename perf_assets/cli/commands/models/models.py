@@ -6,7 +6,7 @@ import click
 
 from perf_assets.cli.support.lake import check_registry
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json, print_table
+from perf_assets.cli.support.output import print_json, print_rows, print_table
 from perf_assets.core.errors import BadInputError
 
 
@@ -69,10 +69,8 @@ def _print_lineage(name: str, *, as_json: bool) -> None:
     from perf_assets.registry.lineage import chain
 
     links = chain(name)
-    if as_json:
-        print_json({"lineage": [asdict(link) for link in links]})
-        return
-    print_table(
+    print_rows(
+        {"lineage": [asdict(link) for link in links]},
         f"What {name} version {links[0].version} was made of",
         ["model", "version", "named as", "aliases", "manifests", "digest of manifests"],
         [
@@ -86,4 +84,5 @@ def _print_lineage(name: str, *, as_json: bool) -> None:
             )
             for link in links
         ],
+        as_json=as_json,
     )

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json, print_table, say
+from perf_assets.cli.support.output import print_rows, say
 from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.core.paths import (
     check_dagster_home,
@@ -61,11 +61,9 @@ def command(address: str | None, carry_over: bool, as_json: bool) -> None:
             else:
                 _use_postgres(Address.given(address), carry_over=carry_over)
     in_use = stores()
-    if as_json:
-        print_json({"stores": [asdict(store) for store in in_use]})
-    else:
-        rows = [(store.what, store.where, store.problem or "can be used") for store in in_use]
-        print_table("State", ["state of", "database", "now"], rows)
+    document = {"stores": [asdict(store) for store in in_use]}
+    rows = [(store.what, store.where, store.problem or "can be used") for store in in_use]
+    print_rows(document, "State", ["state of", "database", "now"], rows, as_json=as_json)
 
 
 def stores() -> list[Store]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json, print_table, say
+from perf_assets.cli.support.output import print_rows, say
 from perf_assets.cli.support.tables import check_patterns, read_table
 from perf_assets.core.errors import BadInputError
 
@@ -51,11 +51,10 @@ def command(
     hard = transfer_severity(TransferTask.of([theirs], ours, load_catalogue()), np.arange(len(ours)))
     if hard is None:
         raise BadInputError("severity needs at least 4 rows of the target and twice that of the source")
-    if as_json:
-        print_json({**vars(hard), "notes": notes})
-    else:
-        rows = [[name, f"{value:.3f}" if isinstance(value, float) else value] for name, value in vars(hard).items()]
-        print_table(f"{source.stem} to {target.stem}", ["measure", "value"], rows)
+    rows = [[name, f"{value:.3f}" if isinstance(value, float) else value] for name, value in vars(hard).items()]
+    title = f"{source.stem} to {target.stem}"
+    print_rows({**vars(hard), "notes": notes}, title, ["measure", "value"], rows, as_json=as_json)
+    if not as_json:
         click.echo(
             f"Severity {hard.rescaled:.2f}: {hard.rescaled:.0%} of the way from what {target.stem} says of itself "
             "to what no relation at all looks like; near 1 the source hardly helps."

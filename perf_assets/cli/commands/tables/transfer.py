@@ -1,12 +1,13 @@
 """`perf-assets transfer`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from perf_assets.cli.support.options import json_option
-from perf_assets.cli.support.output import print_json, print_table, say
+from perf_assets.cli.support.output import print_json, print_result, print_table, say
 from perf_assets.cli.support.tables import check_patterns, read_table, split_names
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.shots import Shots
@@ -14,6 +15,7 @@ from perf_assets.core.shots import Shots
 if TYPE_CHECKING:
     import pandas as pd
 
+    from perf_assets.features.tables.unpaired import TransferTable
     from perf_assets.models.transfer.evaluation import TransferEvaluation
 
 _OWN = "perf-"
@@ -65,40 +67,52 @@ def command(
     'perf-assets predict --model NAME TABLE' asks the model then.
     """
     check_patterns(drop)
+    tables = _Tables(sources, target, target_column, source_target_column or target_column, log_target, drop)
     if register is not None:
         if pair_key or app_column or benchmarks or shots:
             raise BadInputError("--register fits to all rows and pairs none: leave out --shots and options of pairs")
-        made = _registered(register, sources, target, target_column, source_target_column, log_target, drop)
-        print_json(made) if as_json else click.echo(f"{register}@champion is version {made['version']} now")
+        made = _registered(register, tables)
+        print_result(made, f"{register}@champion is version {made['version']} now", as_json=as_json)
         return
     if shots is None:
         raise BadInputError("--shots is missing: say how many rows of the target to learn from, or --register NAME")
     if pair_key is None:
         if app_column or benchmarks:
             raise BadInputError("--app-column and --benchmark-app go with --pair-key")
-        evaluated, notes = _unpaired(
-            sources, target, target_column, source_target_column, log_target, drop, shots, seeds
-        )
+        evaluated, notes = _unpaired(tables, shots, seeds)
     else:
         if not log_target:
             raise BadInputError("--pair-key compares run times: it predicts logarithms")
         if app_column is None:
             raise BadInputError("--pair-key needs --app-column")
-        columns = (pair_key, app_column, target_column, source_target_column)
-        evaluated, notes = _paired(sources, target, columns, benchmarks, drop, shots, seeds)
+        evaluated, notes = _paired(tables, pair_key, app_column, benchmarks, shots, seeds)
     document = _document(evaluated, notes, "paired" if pair_key else None)
     print_json(document) if as_json else _print(document, target.stem)
 
 
-def _registered(
-    name: str,
-    sources: tuple[Path, ...],
-    target: Path,
-    target_column: str,
-    source_target_column: str | None,
-    log_target: bool,
-    drop: tuple[str, ...],
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Tables:
+    """Files of a target and its sources, and how they are read."""
+
+    sources: tuple[Path, ...]
+    target: Path
+    target_column: str
+    source_column: str
+    """Column of the sources that corresponds to the target's."""
+    is_log: bool
+    drop: tuple[str, ...]
+
+    def read(self) -> "tuple[TransferTable, list[TransferTable]]":
+        """The target, and its sources."""
+        from perf_assets.features.tables.unpaired import transfer_table
+
+        options: dict[str, Any] = {"drop": self.drop, "is_log": self.is_log}
+        target = transfer_table(self.target.stem, read_table(self.target), self.target_column, **options)
+        sources = [transfer_table(path.stem, read_table(path), self.source_column, **options) for path in self.sources]
+        return target, sources
+
+
+def _registered(name: str, tables: _Tables) -> dict[str, Any]:
     from perf_assets.core.datasets import check_dataset_name
 
     try:
@@ -110,9 +124,9 @@ def _registered(
     from perf_assets.core.catalogue import load_catalogue
     from perf_assets.workflows.models.datasets import PlainTable, adapt_tables, register_tables
 
-    ours = PlainTable(target.stem, read_table(target), target_column)
-    theirs = [PlainTable(path.stem, read_table(path), source_target_column or target_column) for path in sources]
-    adapted = adapt_tables(ours, theirs, drop=drop, is_log=log_target, catalogue=load_catalogue(), say=say)
+    ours = PlainTable(tables.target.stem, read_table(tables.target), tables.target_column)
+    theirs = [PlainTable(path.stem, read_table(path), tables.source_column) for path in tables.sources]
+    adapted = adapt_tables(ours, theirs, drop=tables.drop, is_log=tables.is_log, catalogue=load_catalogue(), say=say)
     version = register_tables(adapted, name)
     return {
         "name": name,
@@ -124,26 +138,11 @@ def _registered(
     }
 
 
-def _unpaired(
-    sources: tuple[Path, ...],
-    target: Path,
-    target_column: str,
-    source_target_column: str | None,
-    log_target: bool,
-    drop: tuple[str, ...],
-    shots: str,
-    seeds: int,
-) -> "tuple[TransferEvaluation, list[str]]":
+def _unpaired(tables: _Tables, shots: str, seeds: int) -> "tuple[TransferEvaluation, list[str]]":
     from perf_assets.core.catalogue import load_catalogue
-    from perf_assets.features.tables.unpaired import kind_notes, transfer_table
+    from perf_assets.features.tables.unpaired import kind_notes
 
-    ours = transfer_table(target.stem, read_table(target), target_column, drop=drop, is_log=log_target)
-    theirs = [
-        transfer_table(
-            source.stem, read_table(source), source_target_column or target_column, drop=drop, is_log=log_target
-        )
-        for source in sources
-    ]
+    ours, theirs = tables.read()
     notes = [note for table in (*theirs, ours) for note in table.notes]
     notes += [note for table in theirs for note in kind_notes(table, ours)]
     say(*notes)
@@ -159,31 +158,25 @@ def _unpaired(
     task = TransferTask.of(theirs, ours, load_catalogue())
     for source, matches in zip(task.sources, task.same, strict=True):
         say(f"{source.name}: {len(matches)} of {len(ours.counter_names)} target features are the same")
-    return evaluate_transfer(task, count, seeds, is_log=log_target, progress=say), notes
+    return evaluate_transfer(task, count, seeds, is_log=tables.is_log, progress=say), notes
 
 
 def _paired(
-    sources: tuple[Path, ...],
-    target: Path,
-    columns: tuple[str, str, str, str | None],
-    benchmarks: tuple[str, ...],
-    drop: tuple[str, ...],
-    shots: str,
-    seeds: int,
+    tables: _Tables, key: str, app_column: str, benchmarks: tuple[str, ...], shots: str, seeds: int
 ) -> "tuple[TransferEvaluation, list[str]]":
-    key, app_column, target_column, source_target_column = columns
     frames: dict[str, pd.DataFrame] = {}
-    for path in (*sources, target):
+    for path in (*tables.sources, tables.target):
         if path.stem in frames:
             raise BadInputError(f"two tables are called {path.stem}: machines are told apart by file name")
         frame = read_table(path)
-        if path != target and source_target_column:
-            frame = frame.rename(columns={source_target_column: target_column})
+        if path != tables.target and tables.source_column != tables.target_column:
+            frame = frame.rename(columns={tables.source_column: tables.target_column})
         frames[path.stem] = frame
 
     from perf_assets.features.tables.paired import Roles, pair_tables
 
-    samples = pair_tables(frames, Roles(tuple(split_names(key)), app_column, target_column, benchmarks, drop))
+    roles = Roles(tuple(split_names(key)), app_column, tables.target_column, benchmarks, tables.drop)
+    samples = pair_tables(frames, roles)
     say(*samples.notes)
 
     from perf_assets.models.transfer.paired_candidate import evaluate_paired_transfer, paired_task
