@@ -61,7 +61,7 @@ def model_spec(
 def one_asset(
     spec: dg.AssetSpec, *checks: dg.AssetCheckSpec, **settings: Any
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Decorator of a step that makes one asset and is called as it; what goes wrong in it begins with what to do."""
+    """Decorator of a step that makes one asset and has its name; its errors begin with what to do."""
     step = dg.multi_asset(name=spec.key.to_user_string(), specs=[spec], check_specs=checks, **settings)
     return lambda function: step(explained(function))
 
