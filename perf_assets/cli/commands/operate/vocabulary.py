@@ -8,7 +8,7 @@ from perf_assets.core.tables.models import RESULT_TABLES
 _INTRODUCTION = """\
 # Tables
 
-Made by `make docs` from `perf_assets/core/*tables.py`; do not edit. Every asset of the same name is the table in
+Made by `make docs` from `perf_assets/core/tables/`; do not edit. Every asset of the same name is the table in
 `data_lake/warehouse.duckdb`. Units are in the column names where a column has one unit.
 """
 
