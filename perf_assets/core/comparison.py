@@ -142,7 +142,7 @@ class Comparison:
         return {machine: ranked for machine, ranked in values.items() if ranked is not None}
 
     def findings(self) -> list[str]:
-        """Which machines can be told apart, by each measure; that of the ranking first."""
+        """Which machines differ beyond their intervals, by each measure; that of the ranking first."""
         order = sorted(self.measures, key=lambda name: name != self.ranked_by)
         return [_finding(MEASURES[name], self.of(name)) for name in order] if len(self.machines) > 1 else []
 
@@ -211,7 +211,7 @@ def _overlap(one: Estimate, other: Estimate) -> bool:
 
 
 def _finding(measure: str, by_machine: Mapping[str, Ranked]) -> str:
-    """Who is first, and which machines cannot be told apart."""
+    """The machine that is first, and groups whose order is open."""
     first = sorted(
         (name for name, one in by_machine.items() if one.best_place == 1), key=lambda name: by_machine[name].value
     )

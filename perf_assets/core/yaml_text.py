@@ -1,4 +1,4 @@
-"""YAML from files nobody has checked: plain data without aliases; every way to be bad is one clear error."""
+"""YAML from files that may be bad: plain data without aliases; whatever is wrong is one clear error."""
 
 from pathlib import Path
 from typing import Any, TypeVar

@@ -15,7 +15,7 @@ _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
 )
 
 WHEN_INPUT_CHANGES = (_UPDATED.since_last_handled() & _AFTER_LANDING).with_label("made again when an input changes")
-"""A machine that is missing upstream does not hold up the others: what is not there is said on the pages."""
+"""A machine that is missing upstream does not hold up the others: pages say what is missing."""
 
 AFTER_ALL_ELSE = (
     _UPDATED.since_last_handled()

@@ -143,7 +143,7 @@ def run_bundles(
 
 
 def measured_seconds(execution: Execution, seed: int) -> float:
-    """Run time of an execution as its bundle tells it: the median of its profiling runs."""
+    """Run time of an execution as its bundle has it: the median of its profiling runs."""
     if execution.spec.machine in _SAMPLE_WRITERS:
         return float(sample(execution, seed)[TARGET_COLUMN])
     return median(run.wall_seconds for run in profiled_runs(execution, seed).values())

@@ -51,7 +51,7 @@ def remove_temporaries(path: Path) -> None:
 
 
 def steadily(read: Callable[[], _Result]) -> _Result:
-    """Read a file that another host may replace at this moment: NFS then tells of a stale file."""
+    """Read a file that another host may replace at this moment: NFS then raises an error of a stale file."""
     for _ in range(_READ_TRIES):
         try:
             return read()

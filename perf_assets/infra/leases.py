@@ -175,7 +175,7 @@ def _numbers(lock: Path) -> list[int]:
 
 
 def holder(lock: Path) -> str | None:
-    """Who has a lease on a lock now, for people; None where nobody has, or it may be followed at once."""
+    """Who has a lease on a lock now, for people; None where it is free, or may be taken at once."""
     last = _last(lock)
     return None if last is None or _parsed(last[1]).get("is_free") else _holder(last[1])
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL database that keeps Dagster's and MLflow's state: its address, and what is said when it is away.
+"""A PostgreSQL database that keeps Dagster's and MLflow's state: its address, and the error when it is away.
 
 The password never is in an address of ours: the client library takes it from PGPASSWORD, or from a file of mode 600
 (PGPASSFILE, else ~/.pgpass), in every process that connects. So no file, log or process list of ours can show it.

@@ -87,7 +87,7 @@ _XML = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE|HPCToolkitExperimen
 
 
 def kind_of(head: bytes) -> FileKind | None:
-    """What the file that starts with `head` is, unless it is a text table; None where nobody knows."""
+    """What the file that starts with `head` is, unless it is a text table; None where it is unknown."""
     head = head[:_LOOK_BYTES]
     for magic, kind in _MAGIC:
         if head.startswith(magic):
@@ -138,7 +138,7 @@ def _text_kind(head: bytes) -> FileKind | None:
 
 
 def _profiler_kind(head: bytes) -> FileKind | None:
-    """Tables of counters and jobs that are told by their header."""
+    """Tables of counters and jobs, recognised by their header."""
     first_line = head.partition(b"\n")[0]
     if b"Counter_Name" in first_line and b"Dispatch_Id" in first_line:
         return FileKind.ROCPROF_COUNTERS

@@ -1,4 +1,4 @@
-"""JSON from files nobody has checked: every way to be bad is one clear error."""
+"""JSON from files that may be bad: whatever is wrong is one clear error."""
 
 import json
 import math

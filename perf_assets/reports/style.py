@@ -156,7 +156,7 @@ def save(figure: Figure, target: Target, dpi: int) -> None:
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name; those of the palette can be told apart, then they come again."""
+    """A colour for each name: those of the palette in turn, again from the first when all are used."""
     return {name: _PALETTE[number % len(_PALETTE)] for number, name in enumerate(names)}
 
 

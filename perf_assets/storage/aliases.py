@@ -65,7 +65,7 @@ class Aliases:
         return self.learned[given_name]
 
     def applications(self, given_names: Collection[str]) -> dict[str, str]:
-        """Applications that a table calls otherwise, by its names; what it tells apart is never guessed to be one."""
+        """Applications that a table calls otherwise, by its names; names that differ within a table stay different."""
         stems = Counter(map(same_name, given_names))
         named = {
             name: self.application(name) if stems[same_name(name)] == 1 else self.file.applications.get(name, name)

@@ -115,7 +115,7 @@ def derive(connection: duckdb.DuckDBPyConnection, machine: str, derive_from: Der
 
 
 def forget(connection: duckdb.DuckDBPyConnection, machine: str) -> None:
-    """Remove all rows of a machine, and the tables that are of it alone."""
+    """Remove all rows of a machine, and the tables that hold only its rows."""
     own = "SELECT table_schema FROM information_schema.tables WHERE table_name = ? AND table_schema <> 'main'"
     for (schema,) in connection.execute(own, [machine]).fetchall():
         connection.execute(f'DROP TABLE "{schema}"."{machine}"')

@@ -74,15 +74,15 @@ def test_a_machine_with_little_of_rajaperf_says_how_much_and_what_is_missing(lak
         ingested(fleet, machine)
     ready = Readiness.of(fleet, "newbox")
     assert ready.landed.is_done
-    assert " kernel runs: " in ready.kernels.says
-    assert ready.runs.says == "no application run has landed"
+    assert " kernel runs: " in ready.kernels.summary
+    assert ready.runs.summary == "no application run has landed"
     # Training would refuse: no machine has runs of applications to learn from.
     assert ready.missing.startswith("no application run of another machine than newbox has landed: land RAJAPerf and ")
     assert Readiness.of(fleet, "quartz").kernels.is_done
     # As if no file had said how many threads there were: one thread alone is less than half of what others have.
     with duckdb.connect(str(lake.warehouse)) as tables:
         tables.execute(f"UPDATE {TIMINGS.name} SET threads = NULL WHERE machine = 'newbox' AND variant LIKE '%OpenMP'")
-    assert " OpenMP timings lack a thread count" in Readiness.of(fleet, "newbox").kernels.says
+    assert " OpenMP timings lack a thread count" in Readiness.of(fleet, "newbox").kernels.summary
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_training_is_advised_only_where_it_can_succeed(lake: Lake) -> None:
         ingested(fleet, machine)
     # Runs that are shared are enough for a model, and there is one machine with RAJAPerf only.
     ready = Readiness.of(fleet, "newbox")
-    assert ready.sources.says.endswith("no two machines with RAJAPerf ran the same configuration")
+    assert ready.sources.summary.endswith("no two machines with RAJAPerf ran the same configuration")
     assert ready.missing == "no model yet: run 'perf-assets adapt --machine newbox'"
     landed(lake, "ruby", "newbox")
     ingested(fleet, "newbox")

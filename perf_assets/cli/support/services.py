@@ -180,7 +180,7 @@ def code_socket(home: Path) -> Path:
 
 
 def free_port(wanted: int, option: str) -> int:
-    """`wanted` if nobody listens there, any free port for 0; raise otherwise."""
+    """`wanted` if it is free, any free port for 0; raise otherwise."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

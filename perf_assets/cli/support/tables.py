@@ -1,4 +1,4 @@
-"""How commands read plain tables and what is said about their columns."""
+"""How commands read plain tables, and what they print about the columns."""
 
 import re
 from collections.abc import Sequence

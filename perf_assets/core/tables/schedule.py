@@ -50,7 +50,7 @@ def _error(name: str, of: str) -> Column:
 
 SCALING = Table(
     "eval_scaling__widths",
-    "How well the time at a width that nobody ran is known, by machine and application: every width is left out in "
+    "How well the time at a width that was not run is known, by machine and application: every width is left out in "
     "turn and predicted from the others, by the model of scaling and by what it is compared with, on the same runs. "
     "Applications that ran on fewer than four widths are not here: with one left out there is no model of scaling.",
     key=("machine", "app"),

@@ -242,7 +242,7 @@ def _run_all(
     on_stage: OnStage,
     kind: dg.DynamicPartitionsDefinition = partitions.machines,
 ) -> None:
-    """Run jobs of partitions; bad input of one does not stop the others, and is told when all are done."""
+    """Run jobs of partitions; bad input of one does not stop the others, and is raised when all are done."""
     failures = _run_stages(stages, on_stage, goes_on=True, kind=kind)
     if failures:
         raise BadInputError("; ".join(failures))

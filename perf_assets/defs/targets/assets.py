@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
 NOT_MADE = "not_made"
-"""Metadata of the observation that tells why there is no target model."""
+"""Metadata of the observation that says why there is no target model."""
 _WORKFLOW = "perf_assets.workflows.models.target"
 
 

@@ -11,7 +11,7 @@ from perf_assets.demo.execution import Execution
 from perf_assets.demo.hardware.quantities import ALMOST_EXACT_SPREAD, HOST, HOST_INDEX, RUN_TO_RUN_SPREAD
 
 _TOOLCHAIN_SPREAD = 0.08
-"""Between machines, for each program: compilers and libraries serve some better than others; no data sheet tells."""
+"""Between machines, for each program: compilers and libraries serve some better; no data sheet shows that."""
 _COMPUTE_SPREAD = 0.015
 _COMPUTE_SPREAD_IN_VM = 0.04
 """Neighbours on the same host."""

@@ -57,7 +57,7 @@ def _counts(kernel: KernelRun) -> dict[str, int]:
 
 
 def _dimensions(kernel: str) -> int:
-    """Dimensions of the kernel's problem, as its name tells."""
+    """Dimensions of the kernel's problem, from its name."""
     match = re.search(r"([23])D", kernel)
     return int(match[1]) if match else 1
 

@@ -53,7 +53,7 @@ class ReportSet:
 def report_sets(files: Mapping[str, Sequence[SourceFile]]) -> list[ReportSet]:
     """Group report files, given by what they are (timing, details, run_data, checksum), into runs.
 
-    What a file is was seen in its content; only the prefix that tells the runs in one directory apart is in
+    What a file is was seen in its content; only the prefix that distinguishes the runs in one directory is in
     the names.
     """
     sets: dict[str, ReportSet] = {}

@@ -44,7 +44,7 @@ def read_rajaperf(files: Mapping[FileKind, Sequence[SourceFile]]) -> Reading:
     timings: list[KernelTiming] = []
     metadata: list[dict[str, str]] = []
     for reports in finished:
-        # Where several runs share a directory, nobody knows to which of them another file belongs.
+        # Where several runs share a directory, it is unknown to which of them another file belongs.
         is_alone = runs_in[reports.directory] == 1
         context, facts = _context(beside[reports.directory]) if is_alone else (RunContext(), {})
         timings += read_report_set(reports, context)

@@ -37,7 +37,7 @@ class MachineFacts:
     missing: dict[str, str]
     """Why a part is not there, by its name here."""
     alias: str = "champion"
-    """Alias of the version that the page tells of: `challenger` where nothing was promoted yet."""
+    """Alias of the version that the page shows: `challenger` where nothing was promoted yet."""
     tracking_uri: str = ""
     """Address of the MLflow store, as a program gives it."""
     links: Mapping[str, str] = field(default_factory=dict)

@@ -104,7 +104,7 @@ def _scores(facts: MachineFacts, shown: Shown) -> dict[str, Any] | None:
 def _three_lines(curve: pd.DataFrame) -> pd.DataFrame:
     """Scores of our model, the time unchanged, and of each target the best model of the shots alone.
 
-    The table tells of our own variants and of the other baselines: their lines would hide what matters.
+    The table shows our own variants and the other baselines: their lines would hide what matters.
     """
     alone = curve[curve["method"].map(is_target_only)]
     kept = curve["method"].isin((PRODUCT, "source_unchanged"))

@@ -48,7 +48,7 @@ def drawn_entries(entries: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown_app(vectors: pd.DataFrame) -> str:
-    """Laghos, as in the paper; where nobody ran it, the application with the most entries."""
+    """Laghos, as in the paper; where it did not run, the application with the most entries."""
     apps = vectors["app"]
     return FAMOUS_APP if (apps == FAMOUS_APP).any() else str(apps.mode()[0])
 

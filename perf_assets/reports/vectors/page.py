@@ -175,7 +175,7 @@ def _roc(rows: pd.DataFrame) -> Chart:
     names = ", ".join(_name(method) for method in dict.fromkeys(numbers["method"]))
     return chart(
         "vectors-majority-roc",
-        "Figure 5 of Nichols et al.: ROC of how well each method tells samples where the majority order holds; a "
+        "Figure 5 of Nichols et al.: ROC of how well each method recognises samples where the majority order holds; a "
         "curve per method, all seeds together.",
         f"ROC curves of {names or 'no method'}; the dashed line is chance.",
         partial(vector_figures.majority_roc, rows),

@@ -135,7 +135,7 @@ def ingest_machine(
 ) -> Ingestion:
     """Bring a machine's record up to date with its landing zone.
 
-    `on_bundle` is told after each bundle how many of how many are done. A bundle that cannot be read is
+    `on_bundle` is called after each bundle with how many of how many are done. A bundle that cannot be read is
     quarantined and the others go on. Only this process writes, also where others `read_ahead`.
     """
     with leased(lake.locks / f"{machine}.lock", f"ingestion of {machine}", _LOCK_WAIT_SECONDS) as lease:

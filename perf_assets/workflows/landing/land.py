@@ -405,7 +405,7 @@ def _planned(
     values |= {name: value for name, value in given.items() if name != "tags" or "tags" not in values}
     origins |= dict.fromkeys(given, _FLAG)
     if "dataset" in values and "machine" not in values:
-        # Rows of an application, or of nobody's machine, have a landing folder of their own.
+        # Rows of an application, or of no known machine, have a landing folder of their own.
         values["machine"], origins["machine"] = values["dataset"], "the dataset's name"
     if "machine" not in values:
         raise BadInputError(f"{group.path} does not name its machine: name it with --machine")

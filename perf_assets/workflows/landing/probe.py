@@ -45,7 +45,7 @@ class Sheet:
 
     @property
     def missing(self) -> list[str]:
-        """What a data sheet needs and nobody found."""
+        """Facts that a data sheet needs and that were not found."""
         return [path for path in _needed(with_gpu="gpu.model" in self.fields) if path not in self.fields]
 
     def to_yaml(self) -> str:
@@ -82,7 +82,7 @@ def probe(
     with_tests: bool = False,
     benchpark: Path | None = None,
 ) -> Sheet:
-    """Look at this node; figures that no node tells are those of a known machine of the same kind.
+    """Look at this node; figures that cannot be read on a node are those of a known machine of the same kind.
 
     `benchpark` is a `hardware_description.yaml`: what it says wins over what the node says.
     """

@@ -2,7 +2,7 @@
 
 Profiles and reports land as they are. Tables become samples: their columns are renamed, the time to `wall_seconds`, and
 what holds the answer (rates, energies) is left out. A table of relative speeds has times relative to a machine of its
-own: they say so in each row, and campaigns that were measured in different ways are told apart by an argument, so that
+own: they say so in each row, and campaigns that were measured in different ways differ in an argument, so that
 they are never compared.
 """
 

@@ -20,7 +20,7 @@ _GROUPS = 12
 """Most groups of kernels of a setting: four kinds in three places."""
 _RECENT = 3
 LEAST = 0.02
-"""Smallest change of the time that people are told."""
+"""Smallest change of the time that is reported."""
 _QUANTITIES = {
     MEMORY: "memory bandwidth",
     CACHE: "cache bandwidth",

@@ -208,7 +208,7 @@ class MadeTransfer:
     """Digest of what the model was made of."""
     is_kept: bool
     facts: Mapping[str, str | int | float]
-    """What is told of a model that was fitted now."""
+    """Report of a model that was fitted now."""
 
 
 def make_transfer(

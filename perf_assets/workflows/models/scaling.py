@@ -1,4 +1,4 @@
-"""Models of scaling of what ran on a machine: an application's time at numbers of nodes that nobody ran."""
+"""Models of scaling of what ran on a machine: an application's time at numbers of nodes that were not run."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

@@ -260,7 +260,7 @@ def state(warehouse: Warehouse, limit_days: int) -> VectorState:
     if version is None:
         return VectorState(None, aliases.get(CHALLENGER), None, (), (), limit_days)
     tags = tags_of(NAME, version)
-    # Versions of older releases do not say: they count as speaking of all, and the next training tells.
+    # Versions of older releases do not say: they count as covering all, until the next training.
     measured = warehouse.frame(_MEASURED, {"least": LEAST_SHOTS})["machine"].tolist()
     machines = tags[SPEAKS_OF].split(", ") if SPEAKS_OF in tags else measured
     trained_at = tags.get(TRAINED_AT)

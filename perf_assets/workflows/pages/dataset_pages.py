@@ -66,7 +66,7 @@ def write_dataset_page(lake: Lake, name: str) -> Path:
 
 
 def dataset_facts(lake: Lake, inputs: TransferInputs) -> DatasetFacts:
-    """What the page of a dataset tells."""
+    """Facts that the page of a dataset shows."""
     name = inputs.target.name
     alias, version, adapted = shown_of(name)
     missing: dict[str, str] = {}

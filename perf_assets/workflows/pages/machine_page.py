@@ -36,7 +36,7 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True, eq=False)
 class _ShownModel:
-    """What a page tells of a target model, however it was made."""
+    """Facts of a target model for its page, however it was made."""
 
     reference: str
     """Machine whose counters are aligned with."""

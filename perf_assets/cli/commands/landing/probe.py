@@ -21,7 +21,7 @@ from perf_assets.cli.support.output import check_folder, print_json, say
 def command(machine: str, out: Path | None, with_tests: bool, benchpark: Path | None, as_json: bool) -> None:
     """Write the data sheet of MACHINE by looking at the node that this runs on.
 
-    Figures that no node tells (bytes per cycle of caches, units) are those of a known machine with the same cores, or
+    Figures that no node shows (bytes per cycle of caches, units) are those of a known machine with the same cores, or
     with the nearest ancestor of them that is known; the sheet says whose. What is not found is said, and has a line in
     the file. Land it with 'perf-assets land PATH --spec machine.yaml'.
     """

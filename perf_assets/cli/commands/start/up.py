@@ -207,7 +207,7 @@ def _start_all(home: Path, addresses: Addresses) -> list[Service]:
         "PERF_ASSETS_LAKE": str(lake),
         # Not as an argument: it may hold a password, and everybody sees the arguments of processes.
         "MLFLOW_BACKEND_STORE_URI": mlflow_tracking_uri(),
-        # Seven processes for jobs that nobody here gives it.
+        # Seven processes for jobs that are not used here.
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", "")]),
@@ -267,7 +267,7 @@ def _start_all(home: Path, addresses: Addresses) -> list[Service]:
 
 
 def _workspace_of(home: Path, socket: Path) -> Path:
-    """File that tells Dagster's services where the definitions are."""
+    """File from which Dagster's services know where the definitions are."""
     import yaml
 
     from perf_assets.defs.operate.launch import DEFINITIONS
