@@ -31,12 +31,12 @@ HIDDEN = 3
 def served_plain(model: TransferAverage, folder: Path) -> Any:
     """An unpaired model, loaded."""
     open_store()
-    model.save(folder / "model.npz")
+    model.save(folder / "model")
     rows = Schema([TensorSpec(np.dtype(np.float64), (-1, len(model.counter_names)))])
     mlflow.pyfunc.save_model(
         str(folder / "served"),
         python_model=str(Path(__file__).with_name("served_plain_pyfunc.py")),
-        artifacts={"fitted": str(folder / "model.npz")},
+        artifacts={"fitted": str(folder / "model")},
         signature=ModelSignature(rows),
         pip_requirements=[],
     )

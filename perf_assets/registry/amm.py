@@ -11,7 +11,8 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import has_registry, mlflow_tracking_uri
 from perf_assets.features.fleet.samples import benchmark_samples
 from perf_assets.models.amm.encoder import AmmEncoder
-from perf_assets.models.source.amm_options import TrainedEncoder
+from perf_assets.models.common import archive
+from perf_assets.models.source.amm_options import ENCODER_FILE, TrainedEncoder
 from perf_assets.registry.lineage import AMM, ENCODER, SOURCE, sources_in_use
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.versions import CHAMPION, fitted_folder, promote, tags_by_version, versions
@@ -96,7 +97,8 @@ def frozen_encoder(version: int) -> AmmEncoder:
 
 @lru_cache(maxsize=16)
 def _frozen_encoder(store: str, version: int) -> AmmEncoder:
-    return AmmEncoder.load(fitted_folder(NAME, version) / "encoder.npz")
+    encoder: AmmEncoder = archive.read(fitted_folder(NAME, version) / ENCODER_FILE, AmmEncoder)
+    return encoder
 
 
 def encoders_in_use() -> list[int]:

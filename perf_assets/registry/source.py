@@ -20,7 +20,7 @@ from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, version
 
 NAME = SOURCE
 WITH_AMM, WITHOUT_AMM = SOURCE_ALIASES
-_BASIS, _EMBEDDING = "basis", "embedding.npz"
+_BASIS, _EMBEDDING = "basis", "embedding"
 
 
 def register_source(

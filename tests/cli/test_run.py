@@ -82,7 +82,7 @@ def test_train_stores_both_models_and_the_encoder_without_pickle(
 ) -> None:
     folder, printed = example
     stored = sorted(str(path.relative_to(folder / "source_model")) for path in (folder / "source_model").rglob("*.*"))
-    assert stored == ["encoder.npz", "table_source.npz", "with_amm/xgboost.ubj", "without_amm/xgboost.ubj"]
+    assert stored == ["encoder.npz", "table_source.npz"]
     assert printed["train"]["models"] == ["without_amm", "with_amm"]
     assert printed["train"]["with_amm"]
     assert printed["train"]["encoder_version"] == printed["amm"]["encoder_version"]
@@ -298,7 +298,7 @@ TEST = {"func": "test", "app_test_data_path": "app-test.csv", "src_model_path": 
         ({**TEST, **AMMS, "src_model_path": "nowhere"}, "src_model_path: no model at"),
         ({**TEST, **AMMS, "src_model_path": "empty"}, "table_source.npz is no saved model"),
         ({**TEST, **AMMS, "src_model_path": "cut"}, "table_source.npz is no saved model"),
-        ({**TEST, **AMMS, "src_model_path": "damaged"}, "is no source model of func train"),
+        ({**TEST, **AMMS, "src_model_path": "damaged"}, "one of another release"),
         ({**AMM, "amm_option": "median"}, "amm_option 'median' is not known: use mean, l2, variance"),
         ({**AMM, "amm_normalize": "min"}, "amm_normalize 'min' is not known: use own_max, fleet_max, none or auto"),
         ({**AMM, "amm_option": "auto"}, "'auto' needs app_train_data_path"),
@@ -328,9 +328,12 @@ def wrong(example: tuple[Path, dict[str, dict[str, Any]]], tmp_path_factory: pyt
     """The example and files with something wrong in them."""
     folder = Path(shutil.copytree(example[0], tmp_path_factory.mktemp("wrong") / "xamm"))
     (folder / "empty").mkdir()
-    for name, file in (("cut", "table_source.npz"), ("damaged", "with_amm/xgboost.ubj")):
+    for name, content in (
+        ("cut", (folder / "source_model" / "table_source.npz").read_bytes()[:500]),
+        ("damaged", (folder / "source_model" / "encoder.npz").read_bytes()),
+    ):
         shutil.copytree(folder / "source_model", folder / name)
-        (folder / name / file).write_bytes((folder / name / file).read_bytes()[:500])
+        (folder / name / "table_source.npz").write_bytes(content)
     (folder / "texts.csv").write_text("machine,variant,size\na,Base,1\nb,Base,2\n")
     (folder / "zero.csv").write_text("machine,variant,TRIAD\na,Base,1\nb,Base,0\n")
     (folder / "short.csv").write_text("machine,variant,TRIAD\na,Base,1\nb,Base,2\n")

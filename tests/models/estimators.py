@@ -18,6 +18,7 @@ from perf_assets.features.fleet.samples import benchmark_samples, fleet_samples
 from perf_assets.features.fleet.vectors import fleet_vectors
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.vectors import VectorSamples
+from perf_assets.models.common import archive
 from perf_assets.models.common.contract import StoredModel
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source import stored
@@ -223,7 +224,7 @@ def save_components(folder: Path) -> dict[str, Floats]:
     for kind, name in SOURCE_METHODS.items():
         fitted: Any = factory.fit(name, samples, "machine")
         assert type(fitted).__name__ == kind
-        stored.save_predictor(fitted, folder / "source" / name)
+        fitted.save(folder / "source" / name)
         answers[f"source {name}"] = fitted.predict(samples, samples.examples())
     for name in VECTOR_METHODS:
         is_pairwise = name == methods.PAIRWISE
@@ -231,7 +232,7 @@ def save_components(folder: Path) -> dict[str, Floats]:
         predictor = (
             methods.Pairwise.fit(few, 0, attention) if is_pairwise else methods.fit_method(name, few, 0, settings)
         )
-        methods.save_method(name, predictor, folder / "vector" / name)
+        predictor.save(folder / "vector" / name)
         answers[f"vector {name}"] = predictor.predict(few)
     return answers
 
@@ -247,7 +248,8 @@ def loaded_answers(folder: Path) -> Mapping[str, Floats]:
         method = stored.load_predictor(folder / "components" / "source" / name)
         answers[f"source {name}"] = method.predict(samples, samples.examples())
     for name in VECTOR_METHODS:
-        answers[f"vector {name}"] = methods.load_method(folder / "components" / "vector" / name).predict(few)
+        predictor = archive.read(folder / "components" / "vector" / name / archive.Stored.FILE, methods.VectorMethod)
+        answers[f"vector {name}"] = predictor.predict(few)
     return answers
 
 

@@ -1,86 +1,60 @@
 """Embeddings of samples behind one interface: what a sample is, in a few numbers, learned from a target or without."""
 
-from collections.abc import Callable
-from typing import Any, Protocol, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
 
+if TYPE_CHECKING:
+    from perf_assets.models.amm.nets import EmbeddingNet
+
 EMBEDDINGS = ("raw", "tabnet", "nn", "ae", "vae")
 
 
-class Embedding(Protocol):
-    """What all of them do. Inputs are standardised, rows x features, without NaN; targets are rows x outputs."""
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A fitted embedding. Inputs are standardised, rows x features, without NaN."""
 
-    losses: list[float]
+    kind: str
+    """One of `EMBEDDINGS`; `raw` are the features themselves."""
+    settings: Mapping[str, float]
+    """Settings and shape of the net."""
+    weights: Mapping[str, NDArray[Any]]
+    losses: tuple[float, ...] = ()
     """Mean training loss of each epoch."""
 
-    def fit(self, features: Floats, targets: Floats) -> Self:
-        """Learn from training rows."""
+    @classmethod
+    def fit(cls, kind: str, features: Floats, targets: Floats, seed: int = 0, **settings: float) -> "Embedding":
+        """Learn from training rows; targets are rows x outputs."""
+        if kind not in EMBEDDINGS:
+            raise BadInputError(f"embedding {kind!r} is not known: use one of {', '.join(EMBEDDINGS)}")
+        if kind == "raw":
+            return cls(kind, {}, {})
+        net = _net_of(kind, {"seed": seed, **settings}).fit(features, targets)
+        return cls(kind, net.settings, net.weights(), tuple(net.losses))
 
     def transform(self, features: Floats) -> Floats:
         """Rows x width of the embedding."""
+        return features if self.kind == "raw" else self._net.transform(features)
 
-    def description(self) -> dict[str, Any]:
-        """What is needed beside the arrays to make it again: JSON."""
+    def masks(self, features: Floats) -> Floats:
+        """Rows x features: how much TabNet attends to each feature of each row; every row sums to 1."""
+        from perf_assets.models.amm.nets import TabNetEmbedding
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Fitted weights."""
+        assert isinstance(self._net, TabNetEmbedding), f"{self.kind} attends to nothing"
+        return self._net.masks(features)
 
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Take fitted weights from `arrays`."""
-
-
-class RawEmbedding:
-    """The features themselves."""
-
-    def __init__(self) -> None:
-        self.losses: list[float] = []
-
-    def fit(self, features: Floats, targets: Floats) -> Self:
-        """Nothing to learn."""
-        return self
-
-    def transform(self, features: Floats) -> Floats:
-        """Features, unchanged."""
-        return features
-
-    def description(self) -> dict[str, Any]:
-        """Its kind."""
-        return {"kind": "raw"}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """None."""
-        return {}
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Nothing to take."""
-        return self
+    @cached_property
+    def _net(self) -> "EmbeddingNet":
+        return _net_of(self.kind, self.settings).with_weights(self.weights)
 
 
-def make_embedding(kind: str, seed: int = 0, **settings: Any) -> Embedding:
-    """An embedding by name."""
-    if kind == "raw":
-        return RawEmbedding()
-    if kind == "tabnet":
-        from perf_assets.models.amm.tabnet import TabNetEmbedding
+def _net_of(kind: str, settings: Mapping[str, float]) -> "EmbeddingNet":
+    from perf_assets.models.amm.nets import NETS
 
-        return TabNetEmbedding(seed=seed, **settings)
-    if kind in ("nn", "ae", "vae"):
-        from perf_assets.models.amm.dense import AutoEncoder, HiddenLayer, VariationalAutoEncoder
-
-        kinds: dict[str, Callable[..., Embedding]] = {
-            "nn": HiddenLayer,
-            "ae": AutoEncoder,
-            "vae": VariationalAutoEncoder,
-        }
-        return kinds[kind](seed=seed, **settings)
-    raise BadInputError(f"embedding {kind!r} is not known: use one of {', '.join(EMBEDDINGS)}")
-
-
-def restore_embedding(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Embedding:
-    """A fitted embedding from what was saved of it."""
-    settings = {name: value for name, value in description.items() if name != "kind"}
-    return make_embedding(description["kind"], **settings).restore(arrays)
+    return NETS[kind](settings)

@@ -4,11 +4,9 @@ An encoder is trained once, on the benchmark rows of the training machines, and 
 of a machine which comes later, is the combination of the encoder's outputs for its own benchmark rows.
 """
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,13 +14,12 @@ import numpy as np
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.standardise import Scaler
-from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
+from perf_assets.models.amm.embeddings import Embedding
 from perf_assets.models.common import archive
 
 Weighting = Literal["mean", "l2", "variance", "spread"]
 Normalisation = Literal["own_max", "fleet_max", "none"]
 _LEAK = 0.01
-_WEIGHTS = "embedding."
 _LEAST_SETTINGS = 3
 """Two to learn from, one to stop by."""
 
@@ -123,11 +120,6 @@ class SuiteLayout:
             tuple(samples.apps[keep].tolist()),
         )
 
-    @classmethod
-    def restore(cls, description: Mapping[str, Sequence[str]]) -> "SuiteLayout":
-        """Restore what `dataclasses.asdict` gave, read from JSON."""
-        return cls(**{name: tuple(values) for name, values in description.items()})
-
     def log_times(self, samples: PairedSamples) -> Floats:
         """Machines x settings x kernels, NaN where a kernel was not run in a setting."""
         position = {name: row for row, name in enumerate(samples.configurations)}
@@ -186,10 +178,7 @@ class AmmEncoder:
     @property
     def version(self) -> str:
         """Identity of the fitted encoder, to be stored with every AMM made by it."""
-        seen = hashlib.sha256(repr((self.embedding.description(), self.options, self.layout)).encode())
-        for name, array in sorted({**self.scaler.arrays(), **self.embedding.arrays()}.items()):
-            seen.update(name.encode() + np.ascontiguousarray(array).tobytes())
-        return seen.hexdigest()[:16]
+        return archive.identity(self)
 
     def machine_models(self, samples: PairedSamples) -> Floats:
         """Machines x width, for all machines whose benchmark is there, seen in training or not."""
@@ -205,35 +194,6 @@ class AmmEncoder:
             vectors = machine_models(embedded, options, self.largest[options.weighting])
             by_option[options.name] = np.stack([vectors[name] for name in samples.machines])
         return by_option
-
-    def save(self, path: Path) -> None:
-        """Store without pickle."""
-        description = {
-            "embedding": self.embedding.description(),
-            "options": asdict(self.options),
-            "fleet_max": self.fleet_max,
-            "reference": self.reference,
-            "machines": self.machines,
-            "layout": None if self.layout is None else asdict(self.layout),
-            "largest": dict(self.largest),
-        }
-        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
-        archive.save(path, description, {**self.scaler.arrays(), **weights})
-
-    @classmethod
-    def load(cls, path: Path) -> "AmmEncoder":
-        """Read what `save` wrote."""
-        description, arrays = archive.load(path)
-        return cls(
-            scaler=Scaler.from_arrays(arrays),
-            embedding=restore_embedding(description["embedding"], archive.part(_WEIGHTS, arrays)),
-            options=AmmOptions(**description["options"]),
-            fleet_max=float(description["fleet_max"]),
-            reference=description["reference"],
-            machines=tuple(description["machines"]),
-            layout=SuiteLayout.restore(description["layout"]) if description["layout"] else None,
-            largest=description["largest"],
-        )
 
     def _embedded(self, samples: PairedSamples) -> dict[str, Floats]:
         """Embedded benchmark rows by machine; all at once, as each call of a net has its price."""
@@ -273,7 +233,7 @@ def fit_encoder(
             f"{len(inputs)}: land runs of another machine, or of other sizes and numbers of threads"
         )
     scaler = Scaler.fit(inputs)
-    fitted = make_embedding(embedding, seed).fit(scaler.transform(inputs), np.concatenate(list(ratios)))
+    fitted = Embedding.fit(embedding, scaler.transform(inputs), np.concatenate(list(ratios)), seed)
     encoder = AmmEncoder(
         scaler=scaler,
         embedding=fitted,

@@ -1,13 +1,11 @@
 """A relative AMM: principal components of the vector of benchmark log ratios of two machines."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perf_assets.core.errors import BadInputError
-from perf_assets.features.samples import Floats, PairedSamples
+from perf_assets.features.samples import Examples, Floats, PairedSamples
 
 ROWS_PER_BENCHMARK = 24
 """Rows of each benchmark application that describe a machine: more say little new."""
@@ -59,11 +57,6 @@ class RelativeAmm:
         """Source x target: mean benchmark log ratio."""
         return np.asarray(self.ratios(samples).mean(axis=2))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays to store, by name."""
-        return {"amm_components": self.components, "amm_scale": np.array(self.scale)}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> "RelativeAmm":
-        """Restore what `arrays` gave."""
-        return cls(arrays["amm_components"], float(arrays["amm_scale"]))
+    def anchor_of(self, samples: PairedSamples, examples: Examples) -> Floats:
+        """Mean benchmark log ratio of each example's pair."""
+        return np.asarray(self.anchor(samples)[examples.source, examples.target])

@@ -22,11 +22,10 @@ without that row, follow from the fit to all rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from perf_assets.features.samples import Floats, Indices, Mask
@@ -143,13 +142,6 @@ class DrawnMetrics:
     slopes: Floats
     """Sum of all linear kernels: one number per feature."""
 
-    @classmethod
-    def none(cls, inputs: Inputs) -> "DrawnMetrics":
-        """No metric at all."""
-        features = inputs.spaces[0].shape[1]
-        rows = np.empty((0, len(_LENGTHS), len(inputs)))
-        return cls(np.empty((0, features)), np.empty(0), rows, np.zeros(features))
-
     def predict(self, rows: Floats, known: Floats) -> Floats:
         """Sum of the kernels at rows x own features; `known` are the training rows."""
         mean = np.asarray(rows @ self.slopes)
@@ -255,47 +247,6 @@ class AveragedGp:
         if self.slope:
             mean += self.slope * inputs.functions.mean(axis=1)
         return np.asarray(mean + self.metrics.predict(inputs.spaces[0], self.rows.spaces[0]))
-
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return {
-            "units": list(self.units),
-            "level": self.level,
-            "slope": self.slope,
-            "shares": dict(self.shares),
-            "kernels": list(self.coefficients),
-        }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Training rows and coefficients; held-out predictions are not stored."""
-        arrays: dict[str, NDArray[Any]] = {f"space{i}": space for i, space in enumerate(self.rows.spaces)}
-        arrays["functions"] = self.rows.functions
-        arrays |= {f"metric_{name}": getattr(self.metrics, name) for name in _METRIC_ARRAYS}
-        return arrays | {f"coefficients{i}": one for i, one in enumerate(self.coefficients.values())}
-
-    @classmethod
-    def restore(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "AveragedGp":
-        """A fitted average from what `description` and `arrays` gave; it has no held-out predictions."""
-        spaces = tuple(arrays[f"space{i}"] for i in range(len(description["units"])))
-        coefficients = {name: arrays[f"coefficients{i}"] for i, name in enumerate(description["kernels"])}
-        rows = Inputs(spaces, arrays["functions"])
-        # Models stored before metrics were drawn have none.
-        has_metrics = f"metric_{_METRIC_ARRAYS[0]}" in arrays
-        metrics = {name: arrays[f"metric_{name}"] for name in _METRIC_ARRAYS} if has_metrics else None
-        return cls(
-            rows=rows,
-            coefficients=coefficients,
-            units=tuple(description["units"]),
-            metrics=DrawnMetrics(**metrics) if metrics else DrawnMetrics.none(rows),
-            level=description["level"],
-            slope=description["slope"],
-            shares=description["shares"],
-            held_out=np.empty(0),
-            held_out_by_kind={},
-        )
-
-
-_METRIC_ARRAYS = tuple(one.name for one in fields(DrawnMetrics))
 
 
 @dataclass(frozen=True, eq=False)

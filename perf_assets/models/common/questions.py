@@ -1,15 +1,11 @@
-"""Aligned samples as a file, and questions about further runs put beside them."""
+"""Questions about runs, put beside the runs that are known."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
-from perf_assets.models.common import archive
-
-_AMM = "amm "
 
 
 @dataclass(frozen=True)
@@ -97,49 +93,4 @@ def only_benchmark(samples: PairedSamples) -> PairedSamples:
         log_seconds=samples.log_seconds[:, keep],
         benchmark_settings=None if settings is None else settings[keep],
         notes=(),
-    )
-
-
-def save_samples(path: Path, samples: PairedSamples) -> None:
-    """Store without pickle."""
-    arrays = {
-        "apps": samples.apps,
-        "is_benchmark": samples.is_benchmark,
-        "counters": samples.counters,
-        "log_seconds": samples.log_seconds,
-    }
-    optional = {
-        "specification": samples.specification,
-        "benchmark_settings": samples.benchmark_settings,
-        "benchmark_only": samples.benchmark_only,
-    }
-    optional |= archive.prefixed(_AMM, samples.amms or {})
-    description = {
-        "machines": samples.machines,
-        "counter_names": samples.counter_names,
-        "configurations": samples.configurations,
-        "specification_names": samples.specification_names,
-    }
-    archive.save(path, description, arrays | {name: array for name, array in optional.items() if array is not None})
-
-
-def load_samples(path: Path) -> PairedSamples:
-    """Read what `save` wrote."""
-    description, arrays = archive.load(path)
-    machines, counter_names, configurations = (
-        tuple(map(str, description[name])) for name in ("machines", "counter_names", "configurations")
-    )
-    return PairedSamples(
-        machines=machines,
-        counter_names=counter_names,
-        configurations=configurations,
-        apps=arrays["apps"],
-        is_benchmark=arrays["is_benchmark"],
-        counters=arrays["counters"],
-        log_seconds=arrays["log_seconds"],
-        specification=arrays.get("specification"),
-        benchmark_settings=arrays.get("benchmark_settings"),
-        benchmark_only=arrays.get("benchmark_only"),
-        specification_names=tuple(description.get("specification_names", ())),
-        amms=archive.part(_AMM, arrays) or None,
     )

@@ -1,91 +1,52 @@
 """Regressors that take features to log relative time, behind one interface."""
 
-from pathlib import Path
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
 from perf_assets.infra.threads import thread_budget
-from perf_assets.models.common.trees import TreeEnsemble
+from perf_assets.models.common.trees import Forest, forest_of
 
 DOWNSTREAM = ("xgboost", "random_forest", "bagging", "adaboost")
 MOST_EXAMPLES = 16_000
 """Examples that trees are fitted on."""
-_BOOSTED_FILE = "xgboost.ubj"
-_ENSEMBLE_FILE = "trees.npz"
 
 
-class Regressor(Protocol):
-    """What all of them do."""
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """Many boosted trees, which XGBoost itself answers with."""
 
-    def fit(self, features: Floats, target: Floats, weights: Floats | None = None) -> Self:
-        """Learn from rows x features."""
+    booster: NDArray[np.uint8]
+    """The library's own format (UBJSON)."""
 
     def predict(self, features: Floats) -> Floats:
         """One number per row."""
-
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-
-
-class _Boosted:
-    """XGBoost."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-
-    def fit(self, features: Floats, target: Floats, weights: Floats | None = None) -> Self:
-        self._model.fit(features.astype(np.float32), target, sample_weight=weights)
-        return self
-
-    def predict(self, features: Floats) -> Floats:
         return np.asarray(self._model.predict(features.astype(np.float32)), float)
 
-    def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._model.save_model(folder / _BOOSTED_FILE)
+    @cached_property
+    def _model(self) -> Any:
+        model = _xgboost(0)
+        model.load_model(bytearray(self.booster))
+        return model
 
 
-class _Ensemble:
-    """Trees of scikit-learn; kept as arrays once they are fitted."""
-
-    def __init__(self, model: Any, trees: TreeEnsemble | None = None) -> None:
-        self._model = model
-        self._trees = trees
-
-    def fit(self, features: Floats, target: Floats, weights: Floats | None = None) -> Self:
-        fitted = self._model.fit(features.astype(np.float32), target, sample_weight=weights)
-        self._trees = TreeEnsemble.of(fitted)
-        return self
-
-    def predict(self, features: Floats) -> Floats:
-        assert self._trees is not None, "fit first"
-        return self._trees.predict(features)
-
-    def save(self, folder: Path) -> None:
-        assert self._trees is not None, "fit first"
-        folder.mkdir(parents=True, exist_ok=True)
-        self._trees.save(folder / _ENSEMBLE_FILE)
+Regressor = Boosted | Forest
 
 
-def make_regressor(name: str, seed: int) -> Regressor:
-    """A regressor by name."""
+def fit_regressor(name: str, features: Floats, target: Floats, seed: int, weights: Floats | None = None) -> Regressor:
+    """Fit a regressor by name to rows x features."""
     if name not in DOWNSTREAM:
         raise BadInputError(f"downstream model {name!r} is not known: use one of {', '.join(DOWNSTREAM)}")
-    return _Boosted(_xgboost(seed)) if name == "xgboost" else _Ensemble(_of_scikit_learn(name, seed))
-
-
-def load_regressor(folder: Path) -> Regressor:
-    """Load a regressor of any kind."""
-    if (folder / _ENSEMBLE_FILE).is_file():
-        return _Ensemble(None, TreeEnsemble.load(folder / _ENSEMBLE_FILE))
-    if not (folder / _BOOSTED_FILE).is_file():
-        raise UnreadableFileError(f"{folder} has no saved trees")
-    model = _xgboost(0)
-    model.load_model(folder / _BOOSTED_FILE)
-    return _Boosted(model)
+    model = _xgboost(seed) if name == "xgboost" else _of_scikit_learn(name, seed)
+    model.fit(features.astype(np.float32), target, sample_weight=weights)
+    if name == "xgboost":
+        return Boosted(np.frombuffer(model.get_booster().save_raw("ubj"), np.uint8))
+    return forest_of(model)
 
 
 def _xgboost(seed: int) -> Any:

@@ -1,49 +1,28 @@
 """Models of few rows that are plain arrays once fitted: linear, Gaussian process, nearest neighbours, forests.
 
-Each takes rows x standardised features and is told by its kind; `restore` builds one from what was stored.
+Each takes rows x standardised features.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.standardise import Scaler
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.averaged_gp import AveragedGp, Inputs, squared_distances
+from perf_assets.models.common.trees import Forest, boosted_forest, forest_of
 
 _PENALTIES = np.logspace(-2, 4, 13)
 _NEIGHBOURS = (1, 2, 3, 5, 8)
 _TREES = 40
-_BATCH = 4096
-"""Rows that a forest answers at once: their nodes stay in cache."""
-
-
-class SmallModel(Protocol):
-    """A fitted model."""
-
-    kind: ClassVar[str]
-
-    def predict(self, inputs: Floats) -> Floats:
-        """One number per row."""
-
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays to store, by name."""
 
 
 @dataclass(frozen=True)
 class Linear:
     """Weighted sum; without weights it is a constant."""
 
-    kind: ClassVar[str] = "linear"
     weights: Floats
     intercept: float
 
@@ -51,20 +30,11 @@ class Linear:
         """One number per row."""
         return np.asarray(inputs @ self.weights + self.intercept)
 
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return {"intercept": self.intercept}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays to store, by name."""
-        return {"weights": self.weights}
-
 
 @dataclass(frozen=True)
 class Neighbours:
     """Mean of the nearest training rows, the nearer ones counting more."""
 
-    kind: ClassVar[str] = "neighbours"
     inputs: Floats
     target: Floats
     count: int
@@ -73,82 +43,19 @@ class Neighbours:
         """One number per row."""
         return _nearest(np.sqrt(squared_distances(inputs, self.inputs)), self.target, self.count)
 
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return {"count": self.count}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays to store, by name."""
-        return {"inputs": self.inputs, "target": self.target}
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Trees side by side, padded to the same number of nodes; a leaf is its own child."""
-
-    kind: ClassVar[str] = "forest"
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    """A row whose feature is below goes to the left."""
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    value: NDArray[np.float32]
-    base: float
-    depth: int
-
-    def predict(self, inputs: Floats) -> Floats:
-        """Base plus the sum of all trees."""
-        rows = inputs.astype(np.float32)
-        return np.concatenate([self._predict(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH)])
-
-    def _predict(self, rows: NDArray[np.float32]) -> Floats:
-        trees = np.arange(len(self.feature))[None]
-        node = np.zeros((len(rows), len(self.feature)), np.int32)
-        of_row = np.arange(len(rows))[:, None]
-        for _ in range(self.depth):
-            goes_left = rows[of_row, self.feature[trees, node]] < self.threshold[trees, node]
-            node = np.where(goes_left, self.left[trees, node], self.right[trees, node])
-        return np.asarray(self.base + self.value[trees, node].sum(axis=1, dtype=float))
-
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return {"base": self.base, "depth": self.depth}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays to store, by name."""
-        names = ("feature", "threshold", "left", "right", "value")
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
     """Gaussian processes averaged by their evidence, which look at the rows alone."""
 
-    kind: ClassVar[str] = "averaged_gp"
     process: AveragedGp
 
     def predict(self, inputs: Floats) -> Floats:
         """One number per row."""
         return self.process.predict(Inputs.alone(inputs))
 
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return self.process.description()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays to store, by name."""
-        return self.process.arrays()
-
-
-_KINDS: dict[str, Any] = {"linear": Linear, "neighbours": Neighbours, "forest": Forest}
-
-
-def restore(kind: str, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SmallModel:
-    """A model from its kind and what `description` and `arrays` gave."""
-    if kind == Averaged.kind:
-        return Averaged(AveragedGp.restore(description, arrays))
-    model: SmallModel = _KINDS[kind](**description, **arrays)
-    return model
+SmallModel = Linear | Neighbours | Forest | Averaged
 
 
 def fit_mean(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
@@ -200,14 +107,7 @@ def fit_extra_trees(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel
     from sklearn.ensemble import ExtraTreesRegressor
 
     model = ExtraTreesRegressor(_TREES, max_features=0.5, n_jobs=1, random_state=seed)
-    model.fit(inputs.astype(np.float32), target)
-    trees = []
-    for estimator in model.estimators_:
-        tree = estimator.tree_
-        # scikit-learn goes left at equality, a forest does not.
-        threshold = np.nextafter(tree.threshold.astype(np.float32), np.float32(np.inf))
-        trees.append((tree.feature, threshold, tree.children_left, tree.children_right, tree.value[:, 0, 0] / _TREES))
-    return _forest(trees, 0.0)
+    return forest_of(model.fit(inputs.astype(np.float32), target))
 
 
 def fit_xgboost(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
@@ -237,13 +137,7 @@ def _boosted(inputs: Floats, target: Floats, seed: int, *, trees: int, depth: in
     )
     centre = float(target.mean())
     model.set_params(base_score=0.0).fit(inputs.astype(np.float32), target - centre)
-    stored = json.loads(bytes(model.get_booster().save_raw("json")))
-    boosted_trees = []
-    for tree in stored["learner"]["gradient_booster"]["model"]["trees"]:
-        left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
-        split = np.array(tree["split_conditions"], np.float32)
-        boosted_trees.append((np.array(tree["split_indices"]), split, left, right, np.where(left < 0, split, 0)))
-    return _forest(boosted_trees, centre)
+    return boosted_forest(model, centre)
 
 
 FIT_SMALL: dict[str, Callable[[Floats, Floats, int], SmallModel]] = {
@@ -257,32 +151,6 @@ FIT_SMALL: dict[str, Callable[[Floats, Floats, int], SmallModel]] = {
 """Fits by name, the simplest first."""
 
 
-def _forest(trees: Sequence[tuple[NDArray[Any], ...]], base: float) -> Forest:
-    """Forest of feature, threshold, left, right (negative in a leaf) and value of every tree."""
-    shape = (len(trees), max(len(tree[0]) for tree in trees))
-    feature, left, right = (np.zeros(shape, np.int32) for _ in range(3))
-    threshold, value = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    depth = 0
-    for position, (features, thresholds, lefts, rights, values) in enumerate(trees):
-        count = len(features)
-        is_leaf, self_index = lefts < 0, np.arange(count)
-        feature[position, :count] = np.where(is_leaf, 0, features)
-        threshold[position, :count] = thresholds
-        left[position, :count] = np.where(is_leaf, self_index, lefts)
-        right[position, :count] = np.where(is_leaf, self_index, rights)
-        value[position, :count] = np.where(is_leaf, values, 0)
-        depth = max(depth, _depth(lefts, rights))
-    return Forest(feature=feature, threshold=threshold, left=left, right=right, value=value, base=base, depth=depth)
-
-
-def _depth(left: NDArray[Any], right: NDArray[Any]) -> int:
-    nodes, depth = np.array([0]), 0
-    while len(nodes := nodes[left[nodes] >= 0]):
-        nodes = np.concatenate([left[nodes], right[nodes]])
-        depth += 1
-    return depth
-
-
 def _nearest(distances: Floats, target: Floats, count: int) -> Floats:
     nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
     weights = 1 / (np.take_along_axis(distances, nearest, axis=1) + 1e-6)
@@ -290,7 +158,7 @@ def _nearest(distances: Floats, target: Floats, count: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledSmallModel:
+class ScaledSmallModel(Stored):
     """A small model with the scaling of its inputs."""
 
     scaler: Scaler
@@ -303,15 +171,3 @@ class ScaledSmallModel:
     def predict(self, counters: Floats) -> Floats:
         """Predict from rows x counters as measured."""
         return self.model.predict(self.scaled(counters))
-
-    def save(self, path: Path) -> None:
-        """Store into a file, without pickle."""
-        description = {"kind": self.model.kind, "settings": self.model.description()}
-        archive.save(path, description, {**archive.prefixed("model_", self.model.arrays()), **self.scaler.arrays()})
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
-        description, arrays = archive.load(path)
-        model = restore(description["kind"], description["settings"], archive.part("model_", arrays))
-        return cls(Scaler.from_arrays(arrays), model)

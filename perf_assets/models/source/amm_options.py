@@ -13,12 +13,13 @@ from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.features.standardise import fit_scaler
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import ALL_OPTIONS, AmmEncoder, fit_encoder
-from perf_assets.models.source.described_trees import DescribedTrees
+from perf_assets.models.common import archive
+from perf_assets.models.source.described_trees import DescribedTrees, TreeSettings
 from perf_assets.models.source.tree_features import Counters, DescribedAmm, FeaturePart
 
 _EXAMPLES = 4000
 """Enough to tell options apart, a quarter of what a model is trained on."""
-_WITHOUT = "without"
+ENCODER_FILE, _WITHOUT = "encoder.npz", "without"
 _TRIED = ["weighting", "normalize", "log_rmse"]
 
 
@@ -38,17 +39,17 @@ class TrainedEncoder:
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
-        (folder / _WITHOUT).mkdir(parents=True, exist_ok=True)
-        self.encoder.save(folder / "encoder.npz")
+        archive.write(folder / ENCODER_FILE, self.encoder)
         self.tried.to_csv(folder / "tried.csv", index=False)
         for machine, encoder in self.without.items():
-            encoder.save(folder / _WITHOUT / f"{machine}.npz")
+            archive.write(folder / _WITHOUT / f"{machine}.npz", encoder)
 
     @classmethod
     def load(cls, folder: Path) -> "TrainedEncoder":
         """Read what `save` wrote."""
-        without = {file.stem: AmmEncoder.load(file) for file in sorted((folder / _WITHOUT).glob("*.npz"))}
-        return cls(AmmEncoder.load(folder / "encoder.npz"), without, pd.read_csv(folder / "tried.csv"))
+        without = {file.stem: archive.read(file, AmmEncoder) for file in sorted((folder / _WITHOUT).glob("*.npz"))}
+        encoder = archive.read(folder / ENCODER_FILE, AmmEncoder)
+        return cls(encoder, without, pd.read_csv(folder / "tried.csv"))
 
 
 def train_encoder(
@@ -116,7 +117,7 @@ def _errors(samples: PairedSamples, fold: Fold, encoder: AmmEncoder, seed: int) 
     counters, errors = Counters(fit_scaler(train)), []
     for options in ALL_OPTIONS:
         parts: dict[str, FeaturePart] = {"counters": counters, "published_amm": DescribedAmm(options)}
-        model = DescribedTrees.fit(train, parts, "xgboost", seed, _EXAMPLES)
+        model = DescribedTrees.fit(train, TreeSettings(most_examples=_EXAMPLES), seed, parts)
         log_errors = model.predict(seen, test) - samples.log_relative_time(test)
         errors.append(float(np.sqrt(np.mean(log_errors**2))))
     return np.array(errors)

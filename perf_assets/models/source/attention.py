@@ -6,8 +6,9 @@ x is the run's sample on S, key_k comes from benchmark row k on S, and the value
 that was not in training needs nothing but its benchmark. The weights do not depend on T: one pass predicts all targets.
 """
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -18,10 +19,8 @@ from torch import Tensor, nn
 from perf_assets.features.samples import Examples, Floats, Indices, Mask, PairedSamples, balanced_weights
 from perf_assets.features.standardise import Scaler, fit_scaler
 from perf_assets.models.amm.relative import ROWS_PER_BENCHMARK, RelativeAmm
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.threads import keep_torch_in_budget
-
-_FILE = "attention.npz"
 
 
 class AttentionSettings(BaseModel, frozen=True, extra="forbid"):
@@ -75,25 +74,30 @@ class _AttentionNet(nn.Module):
         )
 
 
-class BenchmarkAttention:
-    """Ensemble of nets, fitted on all ordered pairs of the training machines."""
+@dataclass(frozen=True, eq=False)
+class BenchmarkAttention(Stored):
+    """Ensemble of nets, fitted on all ordered pairs of the training machines.
 
-    def __init__(self, settings: AttentionSettings | None = None, seed: int = 0) -> None:
-        self.settings = settings or AttentionSettings()
-        self.seed = seed
-        self._nets: list[_AttentionNet] = []
-        self._scaler: Scaler
-        self._machine: RelativeAmm
+    The samples it is used on must have the same counters and benchmark rows.
+    """
 
-    def fit(self, samples: PairedSamples) -> "BenchmarkAttention":
+    settings: AttentionSettings
+    scaler: Scaler
+    machine: RelativeAmm
+    members: tuple[Mapping[str, NDArray[np.float32]], ...]
+    """Weights of each net."""
+
+    @classmethod
+    def fit(
+        cls, samples: PairedSamples, settings: AttentionSettings | None = None, seed: int = 0
+    ) -> "BenchmarkAttention":
         """Learn from everything that can be seen in `samples`."""
         keep_torch_in_budget()
-        self._scaler = fit_scaler(samples, with_benchmark=True)
-        self._machine = RelativeAmm.fit(samples)
-        self._nets = [
-            self._fit_net(samples, self.seed * self.settings.members + m) for m in range(self.settings.members)
-        ]
-        return self
+        settings = settings or AttentionSettings()
+        model = cls(settings, fit_scaler(samples, with_benchmark=True), RelativeAmm.fit(samples), ())
+        nets = [model._fit_net(samples, seed * settings.members + member) for member in range(settings.members)]
+        weights = ({name: tensor.numpy() for name, tensor in net.state_dict().items()} for net in nets)
+        return replace(model, members=tuple(weights))
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times: mean of the ensemble."""
@@ -128,36 +132,23 @@ class BenchmarkAttention:
         names = sorted(set(apps.tolist()))
         return names, np.stack([weights[:, apps == name].sum(axis=1) for name in names], axis=1)
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, NDArray[Any]] = {**self._machine.arrays(), **self._scaler.arrays()}
-        for member, net in enumerate(self._nets):
-            arrays |= {f"net{member}.{name}": tensor.numpy() for name, tensor in net.state_dict().items()}
-        archive.save(folder / _FILE, {"settings": self.settings.model_dump(), "seed": self.seed}, arrays)
-
-    @classmethod
-    def load(cls, folder: Path) -> "BenchmarkAttention":
-        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
-        description, arrays = archive.load(folder / _FILE)
-        model = cls(AttentionSettings(**description["settings"]), description["seed"])
-        model._scaler = Scaler.from_arrays(arrays)
-        model._machine = RelativeAmm.from_arrays(arrays)
-        for member in range(model.settings.members):
-            net = _AttentionNet(len(model._scaler.mean), model._machine.width + 1, model.settings)
-            weights = archive.part(f"net{member}.", arrays)
+    @cached_property
+    def _nets(self) -> list[_AttentionNet]:
+        nets = []
+        for weights in self.members:
+            net = _AttentionNet(len(self.scaler.mean), self.machine.width + 1, self.settings)
             net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
-            model._nets.append(net.eval())
-        return model
+            nets.append(net.eval())
+        return nets
 
     def _tensor(self, counters: Floats) -> Tensor:
-        return torch.tensor(self._scaler.transform(counters), dtype=torch.float32)
+        return torch.tensor(self.scaler.transform(counters), dtype=torch.float32)
 
     def _context(self, samples: PairedSamples) -> tuple[Tensor, Tensor, Tensor]:
         """Benchmark counters, log ratios and pair vectors of all machines."""
-        ratios = self._machine.ratios(samples)
+        ratios = self.machine.ratios(samples)
         benchmark = self._tensor(samples.counters[:, samples.benchmark_rows(ROWS_PER_BENCHMARK)])
-        vectors = self._machine.vectors(samples)
+        vectors = self.machine.vectors(samples)
         vectors = 0.3 * np.concatenate([vectors, np.ones((*vectors.shape[:2], 1))], axis=2)
         return benchmark, torch.tensor(ratios, dtype=torch.float32), torch.tensor(vectors, dtype=torch.float32)
 

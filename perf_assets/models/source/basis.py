@@ -18,16 +18,15 @@ from perf_assets.features.samples import PairedSamples, physical
 from perf_assets.models.common import archive
 from perf_assets.models.source.settings import SourceSettings
 from perf_assets.models.target.prior import (
+    Component,
     Prior,
     PriorTerms,
     fit_component,
-    load_component,
     prior_terms,
     reference_machine,
 )
-from perf_assets.models.target.trials import FittedComponent
 
-_FILE, _RUNS, _DESCRIPTIONS, _MEMBERS = "basis.json", "runs.parquet", "descriptions.parquet", "members"
+_FILE, _RUNS, _DESCRIPTIONS = "basis.npz", "runs.parquet", "descriptions.parquet"
 MemberKey = tuple[str, tuple[str, ...], tuple[str, ...]]
 """Component, machines whose runs it saw, machines whose benchmark it saw."""
 
@@ -41,7 +40,7 @@ class PriorBasis:
     descriptions: Descriptions
     components: tuple[str, ...]
     seed: int
-    members: dict[MemberKey, FittedComponent] = field(default_factory=dict)
+    members: dict[MemberKey, Component] = field(default_factory=dict)
     terms: dict[tuple[str, str], PriorTerms] = field(default_factory=dict)
     """Terms by target and source as programs see them: what known machines that played the target taught."""
 
@@ -100,7 +99,7 @@ class PriorBasis:
             terms = prior_terms(hidden, place(target), self.fit_component, self.components, place(source))
         return terms.with_components({name: self.fit_component(name, hidden) for name in terms.weights})
 
-    def fit_component(self, name: str, samples: PairedSamples) -> FittedComponent:
+    def fit_component(self, name: str, samples: PairedSamples) -> Component:
         """A component that saw what can be seen in `samples`, which are those of training with some of it hidden."""
         machines = samples.machines
         seen = (samples.training_machines, samples.encoder_machines)
@@ -112,32 +111,28 @@ class PriorBasis:
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
+        facts = _BasisFacts(
+            encoder_version=self.descriptions.encoder_version,
+            components=self.components,
+            seed=self.seed,
+            members=tuple((*key, member) for key, member in self.members.items()),
+            terms=tuple((*pair, terms) for pair, terms in self.terms.items()),
+        )
+        archive.write(folder / _FILE, facts)
         self.runs.to_parquet(folder / _RUNS, index=False)
         self.descriptions.rows.to_parquet(folder / _DESCRIPTIONS, index=False)
-        for position, member in enumerate(self.members.values()):
-            member.save(folder / _MEMBERS / str(position))
-        described = {
-            "encoder_version": self.descriptions.encoder_version,
-            "components": self.components,
-            "seed": self.seed,
-            "members": list(self.members),
-            "terms": [{"pair": pair, **terms.described()} for pair, terms in self.terms.items()],
-        }
-        archive.save_description(folder / _FILE, described)
 
     @classmethod
     def load(cls, folder: Path) -> "PriorBasis":
         """Read what `save` wrote."""
-        described = archive.load_description(folder / _FILE)
-        keys: list[MemberKey] = [(name, tuple(runs), tuple(known)) for name, runs, known in described["members"]]
+        facts: _BasisFacts = archive.read(folder / _FILE, _BasisFacts)
         return cls(
             runs=pd.read_parquet(folder / _RUNS),
-            descriptions=Descriptions(described["encoder_version"], pd.read_parquet(folder / _DESCRIPTIONS)),
-            components=tuple(described["components"]),
-            seed=described["seed"],
-            members={key: load_component(key[0], folder / _MEMBERS / str(p)) for p, key in enumerate(keys)},
-            terms={(row["pair"][0], row["pair"][1]): PriorTerms.of(row) for row in described["terms"]},
+            descriptions=Descriptions(facts.encoder_version, pd.read_parquet(folder / _DESCRIPTIONS)),
+            components=facts.components,
+            seed=facts.seed,
+            members={(name, runs, known): member for name, runs, known, member in facts.members},
+            terms={(target, source): terms for target, source, terms in facts.terms},
         )
 
     def _is_as_in_training(self, own: Descriptions) -> bool:
@@ -150,6 +145,19 @@ class PriorBasis:
         """Keep members that saw all machines but one: those of trials have done their work."""
         most = len({physical(samples.machines[m]) for m in samples.training_machines})
         self.members = {k: m for k, m in self.members.items() if len({physical(name) for name in k[1]}) >= most - 1}
+
+
+@dataclass(frozen=True, eq=False)
+class _BasisFacts:
+    """All of a basis but its tables, as it is stored."""
+
+    encoder_version: str
+    components: tuple[str, ...]
+    seed: int
+    members: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Component], ...]
+    """Keys and what was fitted."""
+    terms: tuple[tuple[str, str, PriorTerms], ...]
+    """Target, source, and what known machines taught about that pair."""
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:

@@ -4,8 +4,9 @@ What is held out inside is what will be new outside: applications where an appli
 machines where a machine is predicted that ran its benchmark only.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from perf_assets.features.samples import Examples, Floats, PairedSamples
 from perf_assets.models.common.blending import most_even, weight_grid
 from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.source.plain import PLAIN
+from perf_assets.models.source.stored import StoredPredictor
 
 _CAUTIONS = (0.0, 0.1, 0.2, 0.3)
 FitComponent = Callable[[str, PairedSamples], PairPredictor]
@@ -25,8 +27,8 @@ FitComponent = Callable[[str, PairedSamples], PairPredictor]
 class Blend:
     """Weighted mean of the components' log relative times, less a caution."""
 
-    components: dict[str, PairPredictor]
-    weights: dict[str, float]
+    components: Mapping[str, StoredPredictor]
+    weights: Mapping[str, float]
     caution: float
     """Factor on the mean squared benchmark log ratio of a pair: the more machines differ, the less is known, and of an
     uncertain ratio the value with the smallest expected relative error lies below its median, by about its variance."""
@@ -56,7 +58,7 @@ class HeldOutFold:
 def fit_blend(samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent) -> Blend:
     """Fit all components on `samples`, and their weights on folds within it."""
     weights, caution = choose_weights(held_out_folds(samples, unseen, names, fit), len(names), plain=plain_among(names))
-    fitted = {name: fit(name, samples) for name in names}
+    fitted = {name: cast(StoredPredictor, fit(name, samples)) for name in names}
     return Blend(fitted, dict(zip(names, map(float, weights), strict=True)), caution)
 
 

@@ -1,56 +1,55 @@
 """Trees on parts: what the run and the machines are described with, and the downstream model."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from perf_assets.features.samples import Examples, Floats, PairedSamples
-from perf_assets.models.common import archive
-from perf_assets.models.common.regressors import MOST_EXAMPLES, Regressor, load_regressor, make_regressor
-from perf_assets.models.source.tree_features import LOAD, FeaturePart
-
-_FILE = "described.npz"
+from perf_assets.models.common.archive import Stored
+from perf_assets.models.common.regressors import MOST_EXAMPLES, Regressor, fit_regressor
+from perf_assets.models.source.tree_features import FIT, FeaturePart
 
 
-class DescribedTrees:
-    """A downstream model on the columns of its parts, pooled over all ordered pairs of training machines."""
+class TreeSettings(BaseModel, frozen=True, extra="forbid"):
+    """What trees are told, and which trees."""
 
-    def __init__(self, parts: Mapping[str, FeaturePart], trees: Regressor) -> None:
-        self.parts = dict(parts)
-        self._trees = trees
+    parts: tuple[str, ...] = ("counters",)
+    """Names of parts, as in `tree_features.FIT`."""
+    downstream: str = "xgboost"
+    most_examples: int = Field(default=MOST_EXAMPLES, ge=1)
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedTrees(Stored):
+    """A downstream model on the columns of its parts, pooled over all ordered pairs of training machines.
+
+    The samples it is used on must have the same counters and benchmark rows.
+    """
+
+    parts: Mapping[str, FeaturePart]
+    trees: Regressor
 
     @classmethod
     def fit(
         cls,
         samples: PairedSamples,
-        parts: Mapping[str, FeaturePart],
-        downstream: str,
-        seed: int,
-        most: int = MOST_EXAMPLES,
+        settings: TreeSettings | None = None,
+        seed: int = 0,
+        parts: Mapping[str, FeaturePart] | None = None,
     ) -> "DescribedTrees":
-        """Fit the trees on fitted parts and at most `most` examples."""
-        model = cls(parts, make_regressor(downstream, seed))
-        examples = samples.examples().at_most(most, seed)
-        model._trees.fit(model._columns(samples, examples), samples.log_relative_time(examples))
-        return model
+        """Fit the trees; parts that are fitted already may be given."""
+        settings = settings or TreeSettings()
+        fitted = {name: FIT[name](samples, seed) for name in settings.parts} if parts is None else dict(parts)
+        examples = samples.examples().at_most(settings.most_examples, seed)
+        ratios = samples.log_relative_time(examples)
+        return cls(fitted, fit_regressor(settings.downstream, _columns(fitted, samples, examples), ratios, seed))
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
-        return self._trees.predict(self._columns(samples, examples))
+        return self.trees.predict(_columns(self.parts, samples, examples))
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        self._trees.save(folder)
-        archive.save(folder / _FILE, {"parts": list(self.parts)}, {})
-        for name, part in self.parts.items():
-            part.save(folder / f"{name}.npz")
 
-    @classmethod
-    def load(cls, folder: Path) -> "DescribedTrees":
-        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
-        names = archive.load(folder / _FILE)[0]["parts"]
-        return cls({name: LOAD[name](folder / f"{name}.npz") for name in names}, load_regressor(folder))
-
-    def _columns(self, samples: PairedSamples, examples: Examples) -> Floats:
-        return np.hstack([part.columns(samples, examples) for part in self.parts.values()])
+def _columns(parts: Mapping[str, FeaturePart], samples: PairedSamples, examples: Examples) -> Floats:
+    return np.hstack([part.columns(samples, examples) for part in parts.values()])

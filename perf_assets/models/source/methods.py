@@ -11,12 +11,12 @@ from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.common.contract import PairPredictor
 from perf_assets.models.common.regressors import DOWNSTREAM
 from perf_assets.models.source import tree_features as inputs
-from perf_assets.models.source.anchored_trees import AnchoredTrees
+from perf_assets.models.source.anchored_trees import AnchoredSettings, AnchoredTrees
 from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import fit_blend
-from perf_assets.models.source.described_trees import DescribedTrees
-from perf_assets.models.source.mixture import KernelMixture, MachineMixture
+from perf_assets.models.source.described_trees import DescribedTrees, TreeSettings
+from perf_assets.models.source.mixture import KernelMixture, MachineMixture, TimesElsewhere
 from perf_assets.models.source.plain import BenchmarkMean, PairMedian, Unchanged
 from perf_assets.models.source.typical import TypicalTimes
 
@@ -41,13 +41,14 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
 embeddings and other options of the published AMM, for those who compare them."""
 _DESCRIPTIONS = _PARTS | _VARIANTS
 _MACHINE_MODELS = ("benchmark_mean", "attention", "bilinear", "mixture", "kernel_mixture", "anchored_xgboost")
-_PLAIN: dict[str, Callable[[PairedSamples], PairPredictor]] = {
-    "unchanged": lambda samples: Unchanged(),
-    "benchmark_mean": lambda samples: BenchmarkMean(),
-    "pair_median": PairMedian.fit,
-    "typical": TypicalTimes.fit,
+_PLAIN: dict[str, type[Unchanged | BenchmarkMean | PairMedian | TypicalTimes]] = {
+    "unchanged": Unchanged,
+    "benchmark_mean": BenchmarkMean,
+    "pair_median": PairMedian,
+    "typical": TypicalTimes,
 }
 """Answers that need no model."""
+_ELSEWHERE: dict[str, type[TimesElsewhere]] = {"mixture": MachineMixture, "kernel_mixture": KernelMixture}
 _NEED_BENCHMARK = ("amm", "attention", "bilinear", "mixture", "anchored", "benchmark")
 _OTHER_DOWNSTREAM_FOR = ("raw", "embedding_amm")
 
@@ -76,26 +77,22 @@ class MethodFactory:
 
     def _fit(self, name: str, samples: PairedSamples) -> PairPredictor:
         if name in _PLAIN:
-            return _PLAIN[name](samples)
+            return _PLAIN[name].fit(samples)
         if name == "attention":
-            return BenchmarkAttention(self.attention, self.seed).fit(samples)
+            return BenchmarkAttention.fit(samples, self.attention, self.seed)
         if name == "bilinear":
             return self._bilinear(samples)
-        if name == "mixture":
-            return MachineMixture(seed=self.seed).fit(samples, self._bilinear(samples))
-        if name == "kernel_mixture":
-            return KernelMixture(seed=self.seed).fit(samples, self._bilinear(samples))
+        if name in _ELSEWHERE:
+            return _ELSEWHERE[name].fit(samples, seed=self.seed, bilinear=self._bilinear(samples))
         if name.startswith("anchored"):
-            return AnchoredTrees(seed=self.seed, with_specification="spec" in name).fit(samples)
+            return AnchoredTrees.fit(samples, AnchoredSettings(with_specification="spec" in name), self.seed)
         described, downstream = _split(name)
-        return self._fit_trees(_DESCRIPTIONS[described], downstream, samples)
+        settings = TreeSettings(parts=_DESCRIPTIONS[described], downstream=downstream)
+        parts = {part: self._part(part, samples) for part in settings.parts}
+        return DescribedTrees.fit(samples, settings, self.seed, parts)
 
     def _bilinear(self, samples: PairedSamples) -> BilinearModel:
-        return self._once("bilinear model", samples, lambda: BilinearModel(seed=self.seed).fit(samples))
-
-    def _fit_trees(self, parts: Iterable[str], downstream: str, samples: PairedSamples) -> PairPredictor:
-        fitted = {name: self._part(name, samples) for name in parts}
-        return DescribedTrees.fit(samples, fitted, downstream, self.seed)
+        return self._once("bilinear model", samples, lambda: BilinearModel.fit(samples, seed=self.seed))
 
     def _part(self, name: str, samples: PairedSamples) -> inputs.FeaturePart:
         return self._once(f"part {name}", samples, lambda: self._make_part(name, samples))

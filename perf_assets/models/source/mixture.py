@@ -6,14 +6,16 @@ source knows changes by the bilinear model: one machine alone says nothing about
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
 from perf_assets.models.amm.relative import ROWS_PER_BENCHMARK
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.precomputed import RunTerms
 
@@ -31,44 +33,64 @@ _RUNS_AT_ONCE = 256
 _STEPS, _HALVINGS, _SOLVED = 30, 8, 1e-6
 
 
-class TimesElsewhere(ABC):
-    """Predicts from a run's times on the known machines; the target's benchmark is looked at when it is asked for."""
+class ElsewhereSettings(BaseModel, frozen=True, extra="forbid"):
+    """What is tried for `setting`; of several, what would have been best for the machines that are known is taken."""
 
-    FILE: ClassVar[str]
-    SETTINGS: ClassVar[tuple[float, ...]]
-    """Values of `setting`; of several the one is taken that would have been best for the machines that are known."""
+    tried: tuple[float, ...] = Field(min_length=1)
 
-    def __init__(self, seed: int = 0, settings: Sequence[float] | None = None) -> None:
-        self._seed = seed
-        self._settings = tuple(settings or self.SETTINGS)
-        self._machines: tuple[str, ...] = ()
-        self._times: dict[str, Floats] = {}
-        self.bilinear: BilinearModel
-        """Predicts runs that only the source knows."""
-        self.setting = self._settings[0]
+
+@dataclass(frozen=True, eq=False)
+class TimesElsewhere(Stored, ABC):
+    """Predicts from a run's times on the known machines; the target's benchmark is looked at when it is asked for.
+
+    The samples it is used on must have the same counters and benchmark rows.
+    """
+
+    DEFAULTS: ClassVar[ElsewhereSettings]
+
+    machines: tuple[str, ...]
+    """Training machines."""
+    configurations: tuple[str, ...]
+    times: Floats
+    """Configurations x training machines: log times, NaN where it did not run."""
+    bilinear: BilinearModel
+    """Predicts runs that only the source knows."""
+    setting: float
 
     @abstractmethod
     def expected(self, samples: PairedSamples, target: int, machines: Indices, known: Floats) -> Floats:
         """Log times on a target of runs whose log times on some training machines (by position) are known."""
 
-    def fit(self, samples: PairedSamples, bilinear: BilinearModel | None = None) -> Self:
+    @classmethod
+    def fit(
+        cls,
+        samples: PairedSamples,
+        settings: ElsewhereSettings | None = None,
+        seed: int = 0,
+        bilinear: BilinearModel | None = None,
+    ) -> Self:
         """Keep the times that can be seen, and a model for runs that were seen nowhere else, which may be given."""
-        self._machines = tuple(samples.machines[m] for m in samples.training_machines)
+        tried = (settings or cls.DEFAULTS).tried
         times = samples.log_seconds[samples.training_machines].T
         known = np.isfinite(times).any(axis=1) & ~samples.is_benchmark
-        self._times = {samples.configurations[row]: times[row] for row in np.flatnonzero(known)}
-        self.bilinear = bilinear or BilinearModel(seed=self._seed).fit(samples)
-        if len(self._settings) > 1:
-            self.setting = min(self._settings, key=lambda setting: self._error(samples, times[known], setting))
-        return self
+        model = cls(
+            machines=tuple(samples.machines[m] for m in samples.training_machines),
+            configurations=tuple(samples.configurations[row] for row in np.flatnonzero(known)),
+            times=times[known],
+            bilinear=bilinear or BilinearModel.fit(samples, seed=seed),
+            setting=tried[0],
+        )
+        if len(tried) == 1:
+            return model
+        models = [replace(model, setting=setting) for setting in tried]
+        return min(models, key=lambda one: one._error(samples, times[known]))
 
-    def _error(self, samples: PairedSamples, times: Floats, setting: float) -> float:
+    def _error(self, samples: PairedSamples, times: Floats) -> float:
         """Median absolute log error when each known machine is predicted from the others."""
-        self.setting = setting
         errors = []
-        for position, name in enumerate(self._machines):
+        for position, name in enumerate(self.machines):
             wanted = np.isfinite(times[:, position])
-            others = np.isfinite(times) & (np.arange(len(self._machines)) != position)
+            others = np.isfinite(times) & (np.arange(len(self.machines)) != position)
             for pattern in np.unique(others[wanted & (others.sum(axis=1) > 1)], axis=0):
                 chosen = wanted & (others == pattern).all(axis=1)
                 machines, target = np.flatnonzero(pattern), samples.machines.index(name)
@@ -97,41 +119,31 @@ class TimesElsewhere(ABC):
         """
         for position in self._complete:
             missing = np.isnan(known[:, position])
-            if missing.any() and self._machines[position] in samples.machines:
+            if missing.any() and self.machines[position] in samples.machines:
                 asked = examples.where(missing)
-                machine = samples.machines.index(self._machines[position])
+                machine = samples.machines.index(self.machines[position])
                 there = Examples(asked.source, np.full(len(asked), machine, np.intp), asked.row)
                 known[missing, position] = source_times[missing] + self.bilinear.predict(samples, there)
 
     @property
     def _complete(self) -> Indices:
-        ran = np.isfinite(list(self._times.values())).mean(axis=0) if self._times else np.zeros(len(self._machines))
+        ran = np.isfinite(self.times).mean(axis=0) if len(self.times) else np.zeros(len(self.machines))
         return np.flatnonzero(ran >= _NEARLY_ALL)
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        self.bilinear.save(folder)
-        description = {"seed": self._seed, "machines": self._machines, "configurations": list(self._times)}
-        times = np.array(list(self._times.values())).reshape(len(self._times), len(self._machines))
-        archive.save(folder / self.FILE, description, {"times": times, "penalty": np.array(self.setting)})
+    def _elsewhere(self, configurations: Sequence[str]) -> Floats:
+        """Log times of configurations on the training machines; NaN where they did not run."""
+        padded = np.vstack([self.times, np.full(len(self.machines), np.nan)])
+        return padded[[self._place.get(name, -1) for name in configurations]]
 
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
-        description, arrays = archive.load(folder / cls.FILE)
-        model = cls(description["seed"])
-        model._machines = tuple(description["machines"])
-        model._times = dict(zip(description["configurations"], arrays["times"], strict=True))
-        model.setting = float(arrays["penalty"])
-        model.bilinear = BilinearModel.load(folder)
-        return model
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.configurations)}
 
     def _known_times(self, samples: PairedSamples, examples: Examples) -> tuple[Floats, Floats]:
         """Log times of each example's run: examples x training machines, NaN where it did not run; on the source."""
-        nowhere = np.full(len(self._machines), np.nan)
-        known = np.stack([self._times.get(samples.configurations[row], nowhere) for row in examples.row])
+        known = self._elsewhere([samples.configurations[row] for row in examples.row])
         source_times = samples.log_seconds[examples.source, examples.row]
-        position = {name: index for index, name in enumerate(self._machines)}
+        position = {name: index for index, name in enumerate(self.machines)}
         of_source = np.array([position.get(samples.machines[source], -1) for source in examples.source])
         here = np.flatnonzero(of_source >= 0)
         # The run that is asked about is measured on its source, whether or not it was there in training.
@@ -146,8 +158,8 @@ class MachineMixture(TimesElsewhere):
     log t_T(x) = a + sum_m w_m log t_m(x)        for a run x of an application
     """
 
-    FILE = "mixture.npz"
-    SETTINGS = (1e-3, 1e-2, 1e-1, 1.0)
+    DEFAULTS = ElsewhereSettings(tried=(1e-3, 1e-2, 1e-1, 1.0))
+    """Penalties."""
 
     def expected(self, samples: PairedSamples, target: int, machines: Indices, known: Floats) -> Floats:
         """Log times on a target: weighted sums of those on the other machines, and the level."""
@@ -156,11 +168,10 @@ class MachineMixture(TimesElsewhere):
 
     def terms(self, samples: PairedSamples, source: int, target: int, configurations: Sequence[str]) -> RunTerms:
         """What `predict` says of runs of configurations, for one pair of machines."""
-        nowhere = np.full(len(self._machines), np.nan)
-        known = np.stack([self._times.get(name, nowhere) for name in configurations])
-        is_source = np.array([name == samples.machines[source] for name in self._machines])
-        fillable = [p for p in self._complete if self._machines[p] in samples.machines]
-        filled = np.isnan(known) & ~is_source & np.isin(np.arange(len(self._machines)), fillable)
+        known = self._elsewhere(configurations)
+        is_source = np.array([name == samples.machines[source] for name in self.machines])
+        fillable = [p for p in self._complete if self.machines[p] in samples.machines]
+        filled = np.isnan(known) & ~is_source & np.isin(np.arange(len(self.machines)), fillable)
         has_run = np.isfinite(known) | is_source | filled
         is_mixed = has_run.sum(axis=1) > 1
         weights, constant = np.zeros(known.shape), np.zeros(len(known))
@@ -173,12 +184,12 @@ class MachineMixture(TimesElsewhere):
         constant += (weights * np.where(moves | np.isnan(known), 0.0, known)).sum(axis=1)
         slope = np.where(is_mixed, (weights * moves).sum(axis=1) - 1, 0.0)
         along = np.column_stack([~is_mixed, (weights * filled)[:, fillable]])
-        towards = [target, *(samples.machines.index(self._machines[p]) for p in fillable)]
+        towards = [target, *(samples.machines.index(self.machines[p]) for p in fillable)]
         return RunTerms(constant, slope, along, self.bilinear.toward(samples, source, towards))
 
     def weights(self, samples: PairedSamples, target: int, machines: Indices) -> tuple[Floats, float]:
         """Weights of some training machines (by position) in the target, and the level a. A machine is itself."""
-        names = [self._machines[machine] for machine in machines]
+        names = [self.machines[machine] for machine in machines]
         if samples.machines[target] in names:
             return np.array([name == samples.machines[target] for name in names], float), 0.0
         rows = samples.benchmark_rows()
@@ -205,13 +216,12 @@ class KernelMixture(TimesElsewhere):
     machines that are like the target count more.
     """
 
-    FILE = "kernel_mixture.npz"
-    SETTINGS = (0.03,)
+    DEFAULTS = ElsewhereSettings(tried=(0.03,))
     """One value: from 0.01 to 0.1 GPUs and simulated fleet hardly differ, and a choice on few machines is luck."""
 
     def expected(self, samples: PairedSamples, target: int, machines: Indices, known: Floats) -> Floats:
         """Log times on a target: of each distinct run once."""
-        places = [samples.machines.index(self._machines[machine]) for machine in machines]
+        places = [samples.machines.index(self.machines[machine]) for machine in machines]
         if target in places:
             return known[:, places.index(target)]
         rows = samples.benchmark_rows(ROWS_PER_BENCHMARK)

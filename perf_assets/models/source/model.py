@@ -6,23 +6,18 @@ counters alone (`without_amm`), and says so.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from perf_assets.features.fleet.descriptions import Descriptions, with_described
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask, PairedSamples
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.contract import NINETY_PERCENT, Predicted
-from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
+from perf_assets.models.common.questions import Questions, only_benchmark, with_questions
 from perf_assets.models.source.blend import Blend
 from perf_assets.models.source.plain import PLAIN
-from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
-
-_BLENDS = "source.json"
-_MACHINES = "machines.npz"
+from perf_assets.models.source.stored import StoredPredictor
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class SourcePredicted(Predicted):
 
 
 @dataclass(frozen=True)
-class SourceModel:
+class SourceModel(Stored):
     """Both source models with the machines they know."""
 
     machines: Machines
@@ -123,42 +118,6 @@ class SourceModel:
         blend = (self.with_amm or {}).get("application" if target in self.machines.trained else "machine")
         names = [] if blend is None else list(blend.weights)
         return names[0] if len(names) == 1 and names[0] in PLAIN else None
-
-    def save(self, folder: Path) -> None:
-        """Store into a folder; components that blends share are stored once."""
-        folder.mkdir(parents=True, exist_ok=True)
-        save_samples(folder / _MACHINES, self.machines.samples)
-        save_predictor(self.without_amm, folder / "without_amm")
-        blends = self.with_amm or {}
-        for blend in blends.values():
-            for name, component in blend.components.items():
-                save_predictor(cast(StoredPredictor, component), folder / "components" / name)
-        listed = {u: {"weights": blend.weights, "caution": blend.caution} for u, blend in blends.items()}
-        known = {"applications": self.machines.applications, "trained": self.machines.trained}
-        errors = {kind: dict(by_unseen) for kind, by_unseen in self.errors.items()}
-        described = {"blends": listed, "errors": errors, "encoder_version": self.encoder_version, **known}
-        archive.save_description(folder / _BLENDS, described)
-
-    @classmethod
-    def load(cls, folder: Path) -> "SourceModel":
-        """Read what `save` wrote."""
-        description = archive.load_description(folder / _BLENDS)
-        listed = description["blends"]
-        names = sorted({name for blend in listed.values() for name in blend["weights"]})
-        components = {name: load_predictor(folder / "components" / name) for name in names}
-        blends: dict[Unseen, Blend] = {
-            unseen: Blend({n: components[n] for n in blend["weights"]}, blend["weights"], blend["caution"])
-            for unseen, blend in listed.items()
-        }
-        known = (tuple(description[name]) for name in ("applications", "trained"))
-        machines = Machines(load_samples(folder / _MACHINES), *known)
-        return cls(
-            machines=machines,
-            without_amm=load_predictor(folder / "without_amm"),
-            with_amm=blends or None,
-            errors=description["errors"],
-            encoder_version=description["encoder_version"],
-        )
 
     def _error(self, app: str, target: str, *, with_amm: bool) -> tuple[float, str]:
         """Log error where as much was new, and what that was: the larger one where application and machine are.

@@ -1,14 +1,13 @@
 """Plain answers that a source model steps aside for where it knows no better: candidates of every blend."""
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from perf_assets.features.samples import Examples, Floats, PairedSamples
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 
-_FILE = "plain.npz"
 PLAIN = {
     "unchanged": "the time on the source unchanged",
     "benchmark_mean": "the mean benchmark ratio",
@@ -18,19 +17,16 @@ PLAIN = {
 """Plain answers by name, in words."""
 
 
-class _NothingFitted:
+class _NothingFitted(Stored):
     """A plain answer for which nothing is fitted."""
 
-    def save(self, folder: Path) -> None:
-        """Leave a mark: there is nothing to store."""
-        archive.save(folder / _FILE, {}, {})
-
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Make it again."""
+    def fit(cls, samples: PairedSamples, settings: None = None, seed: int = 0) -> Self:
+        """Learn nothing."""
         return cls()
 
 
+@dataclass(frozen=True)
 class Unchanged(_NothingFitted):
     """Every run takes as long as on its source."""
 
@@ -39,6 +35,7 @@ class Unchanged(_NothingFitted):
         return np.zeros(len(examples))
 
 
+@dataclass(frozen=True)
 class BenchmarkMean(_NothingFitted):
     """Every run changes by the mean benchmark ratio of its pair of machines."""
 
@@ -48,18 +45,19 @@ class BenchmarkMean(_NothingFitted):
         return np.asarray(means[examples.source, examples.target])
 
 
-class PairMedian:
+@dataclass(frozen=True, eq=False)
+class PairMedian(Stored):
     """Every run changes by the median ratio of the runs that its pair of machines has in common.
 
     A pair without common runs changes by its mean benchmark ratio, or not at all where there is no benchmark.
     """
 
-    def __init__(self, machines: tuple[str, ...], medians: Floats) -> None:
-        self._machines = machines
-        self._medians = medians
+    machines: tuple[str, ...]
+    medians: Floats
+    """Source x target."""
 
     @classmethod
-    def fit(cls, samples: PairedSamples) -> "PairMedian":
+    def fit(cls, samples: PairedSamples, settings: None = None, seed: int = 0) -> "PairMedian":
         """Fit to all runs that can be seen."""
         times = samples.log_seconds[:, ~samples.is_benchmark]
         medians = np.full((len(times), len(times)), np.nan)
@@ -72,19 +70,9 @@ class PairMedian:
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
-        place = {name: position for position, name in enumerate(self._machines)}
+        place = {name: position for position, name in enumerate(self.machines)}
         here = np.array([place.get(name, -1) for name in samples.machines])
-        padded = np.pad(self._medians, (0, 1), constant_values=np.nan)
+        padded = np.pad(self.medians, (0, 1), constant_values=np.nan)
         medians = padded[here[examples.source], here[examples.target]]
         plain = BenchmarkMean() if samples.is_benchmark.any() else Unchanged()
         return np.where(np.isnan(medians), plain.predict(samples, examples), medians)
-
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        archive.save(folder / _FILE, {"machines": self._machines}, {"medians": self._medians})
-
-    @classmethod
-    def load(cls, folder: Path) -> "PairMedian":
-        """Read what `save` wrote."""
-        description, arrays = archive.load(folder / _FILE)
-        return cls(tuple(description["machines"]), arrays["medians"])

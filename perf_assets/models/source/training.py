@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,13 @@ from perf_assets.features.folds import BY_UNSEEN, Unseen
 from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
-from perf_assets.models.amm.tabnet import TabNetEmbedding
 from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, held_out_fold, log_error
 from perf_assets.models.source.methods import MethodFactory, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.settings import SourceSettings
+from perf_assets.models.source.stored import StoredPredictor
 from perf_assets.models.source.tree_features import Embedded
 
 BLEND = "with_amm"
@@ -83,11 +84,12 @@ def train_source(
         kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
         weights, errors = blend_or_step_aside(kept, components)
         chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
-        blends[unseen] = Blend({name: factory.fit(name, samples, unseen) for name in chosen}, chosen, 0.0)
+        fitted = {name: cast(StoredPredictor, factory.fit(name, samples, unseen)) for name in chosen}
+        blends[unseen] = Blend(fitted, chosen, 0.0)
         scores = pd.concat([scores, pd.DataFrame([_score(unseen, BLEND, errors)])], ignore_index=True)
     model = SourceModel(
         machines=Machines.of(samples),
-        without_amm=factory.fit(without, samples, "application"),  # type: ignore[arg-type]
+        without_amm=cast(StoredPredictor, factory.fit(without, samples, "application")),
         with_amm=blends,
         errors={kind: _log_errors(scores, method) for kind, method in (("with", BLEND), ("without", without))},
         encoder_version=described.version,
@@ -250,7 +252,7 @@ def behaves_like(samples: PairedSamples, model: SourceModel, settings: SourceSet
     """
     components = [c for blend in (model.with_amm or {}).values() for c in blend.components.values()]
     attention = next((c for c in components if isinstance(c, BenchmarkAttention)), None)
-    attention = attention or BenchmarkAttention(attention_of(settings), settings.seed).fit(samples)
+    attention = attention or BenchmarkAttention.fit(samples, attention_of(settings), settings.seed)
     rows = []
     for machine in samples.training_machines:
         kernels, shares = attention.behaves_like(samples, int(machine))
@@ -267,7 +269,6 @@ def behaves_like(samples: PairedSamples, model: SourceModel, settings: SourceSet
 
 def feature_masks(samples: PairedSamples, embedded: Embedded) -> pd.DataFrame:
     """app, feature, attention_ratio: what TabNet looks at when it embeds the runs of an application."""
-    assert isinstance(embedded.embedding, TabNetEmbedding)
     machines = samples.training_machines
     seen = np.isfinite(samples.log_seconds[machines]) & ~samples.is_benchmark
     masks = embedded.embedding.masks(embedded.scaler.transform(samples.counters[machines][seen]))

@@ -1,34 +1,18 @@
 """What a tree model is told about an example: parts that are fitted on training data and put side by side."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Protocol, Self
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
 from perf_assets.features.standardise import Scaler, fit_scaler
-from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
+from perf_assets.models.amm.embeddings import Embedding
 from perf_assets.models.amm.encoder import AmmEncoder, AmmOptions, fit_encoder
 from perf_assets.models.amm.relative import RelativeAmm
-from perf_assets.models.common import archive
-
-
-class FeaturePart(Protocol):
-    """A fitted part."""
-
-    def columns(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Examples x columns."""
-
-    def save(self, path: Path) -> None:
-        """Store into a file, without pickle."""
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
+from perf_assets.models.common.archive import Stored
 
 
 @dataclass(frozen=True)
@@ -40,15 +24,6 @@ class Counters:
     def columns(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Examples x counters."""
         return self.scaler.transform(samples.counters[examples.source, examples.row])
-
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        archive.save(path, {}, self.scaler.arrays())
-
-    @classmethod
-    def load(cls, path: Path) -> "Counters":
-        """Read what `save` wrote."""
-        return cls(Scaler.from_arrays(archive.load(path)[1]))
 
 
 @dataclass(frozen=True)
@@ -67,15 +42,6 @@ class Rates:
         """Examples x counters."""
         return self.scaler.transform(_per_second(samples, examples.source, examples.row))
 
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        archive.save(path, {}, self.scaler.arrays())
-
-    @classmethod
-    def load(cls, path: Path) -> "Rates":
-        """Read what `save` wrote."""
-        return cls(Scaler.from_arrays(archive.load(path)[1]))
-
 
 def _per_second(samples: PairedSamples, machines: Indices, rows: Indices) -> Floats:
     return np.asarray(samples.counters[machines, rows] * np.exp(-samples.log_seconds[machines, rows])[:, None])
@@ -92,15 +58,6 @@ class OneHot:
         which = np.array([[name == known for known in self.machines] for name in samples.machines], float)
         return np.hstack([which[examples.source], which[examples.target]])
 
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        archive.save(path, {"machines": self.machines}, {})
-
-    @classmethod
-    def load(cls, path: Path) -> "OneHot":
-        """Read what `save` wrote."""
-        return cls(tuple(archive.load(path)[0]["machines"]))
-
 
 @dataclass(frozen=True)
 class Specification:
@@ -113,19 +70,9 @@ class Specification:
         source, target = samples.specification[examples.source], samples.specification[examples.target]
         return np.hstack([source, target, target - source])
 
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        archive.save(path, {}, {})
-
-    @classmethod
-    def load(cls, path: Path) -> "Specification":
-        """Read what `save` wrote."""
-        archive.load(path)
-        return cls()
-
 
 @dataclass(frozen=True)
-class Embedded:
+class Embedded(Stored):
     """Embedding of the run on the source machine, trained on its log relative times to all training machines."""
 
     scaler: Scaler
@@ -135,17 +82,6 @@ class Embedded:
         """Examples x width; each run is embedded once, though it stands in an example for every target."""
         runs, of_example = np.unique(np.stack([examples.source, examples.row]), axis=1, return_inverse=True)
         return self.embedding.transform(self.scaler.transform(samples.counters[runs[0], runs[1]]))[of_example.ravel()]
-
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        weights = archive.prefixed("embedding.", self.embedding.arrays())
-        archive.save(path, self.embedding.description(), {**self.scaler.arrays(), **weights})
-
-    @classmethod
-    def load(cls, path: Path) -> "Embedded":
-        """Read what `save` wrote."""
-        description, arrays = archive.load(path)
-        return cls(Scaler.from_arrays(arrays), restore_embedding(description, archive.part("embedding.", arrays)))
 
 
 @dataclass(frozen=True)
@@ -165,15 +101,6 @@ class PublishedAmm:
         largest = float(plain.machine_models(samples)[samples.encoder_machines].max())
         return PublishedAmm(replace(self.encoder, options=options, fleet_max=largest))
 
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        self.encoder.save(path)
-
-    @classmethod
-    def load(cls, path: Path) -> "PublishedAmm":
-        """Read what `save` wrote."""
-        return cls(AmmEncoder.load(path))
-
 
 @dataclass(frozen=True)
 class DescribedAmm:
@@ -188,20 +115,6 @@ class DescribedAmm:
         vectors = samples.amms[self.options.name]
         return np.hstack([vectors[examples.source], vectors[examples.target]])
 
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        archive.save(path, asdict(self.options), {})
-
-    @classmethod
-    def load(cls, path: Path) -> "DescribedAmm":
-        """Read what `save` wrote."""
-        return cls(AmmOptions(**archive.load(path)[0]))
-
-
-def load_amm(path: Path) -> "PublishedAmm | DescribedAmm":
-    """An AMM part of either kind: with an encoder of its own, or of stored descriptions."""
-    return DescribedAmm.load(path) if "weighting" in archive.load(path)[0] else PublishedAmm.load(path)
-
 
 @dataclass(frozen=True)
 class RelativeComponents:
@@ -213,14 +126,9 @@ class RelativeComponents:
         """Examples x components."""
         return np.asarray(self.machine.vectors(samples)[examples.source, examples.target])
 
-    def save(self, path: Path) -> None:
-        """Store into a file."""
-        archive.save(path, {}, self.machine.arrays())
 
-    @classmethod
-    def load(cls, path: Path) -> "RelativeComponents":
-        """Read what `save` wrote."""
-        return cls(RelativeAmm.from_arrays(archive.load(path)[1]))
+FeaturePart = Counters | Rates | OneHot | Specification | Embedded | PublishedAmm | DescribedAmm | RelativeComponents
+"""Fitted parts: each gives examples x columns."""
 
 
 def fit_embedding(samples: PairedSamples, seed: int, kind: str = "tabnet") -> Embedded:
@@ -235,7 +143,7 @@ def fit_embedding(samples: PairedSamples, seed: int, kind: str = "tabnet") -> Em
     # A run that some machine lacks: that machine is taken to be as fast as the others are on average.
     filled = np.where(known, ratios, mean)[seen]
     runs = scaler.transform(samples.counters[machines][:, ~samples.is_benchmark][seen])
-    return Embedded(scaler, make_embedding(kind, seed).fit(runs, filled))
+    return Embedded(scaler, Embedding.fit(kind, runs, filled, seed))
 
 
 def fit_published_amm(samples: PairedSamples, seed: int, options: AmmOptions | None = None) -> PublishedAmm:
@@ -264,14 +172,3 @@ FIT: dict[str, Callable[[PairedSamples, int], FeaturePart]] = {
     "relative_amm": lambda samples, seed: RelativeComponents(RelativeAmm.fit(samples)),
 }
 """Parts by name, with their default settings."""
-LOAD: dict[str, Callable[[Path], FeaturePart]] = {
-    "counters": Counters.load,
-    "rates": Rates.load,
-    "one_hot": OneHot.load,
-    "specification": Specification.load,
-    "embedding": Embedded.load,
-    **{f"embedding_{kind}": Embedded.load for kind in OTHER_EMBEDDINGS},
-    "published_amm": load_amm,
-    **{f"published_amm_{option}": load_amm for option in OTHER_AMM_OPTIONS},
-    "relative_amm": RelativeComponents.load,
-}

@@ -9,32 +9,32 @@ machines; one of which nothing is known is as the average machine. The level of 
 it was seen, not of its source alone: one run is a noisy sign of how long it takes elsewhere.
 """
 
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 
-_FILE = "typical.npz"
 _ROUNDS = 100
 _CLOSE = 1e-6
 
 
-class TypicalTimes:
+@dataclass(frozen=True, eq=False)
+class TypicalTimes(Stored):
     """Additive model of runs and machines."""
 
-    def __init__(self, machines: tuple[str, ...], effects: Floats, configurations: tuple[str, ...], times: Floats):
-        self._machines = machines
-        self._effects = effects
-        """Machines: log time beside that of the average known machine; NaN where no application run was seen."""
-        self._place = {name: row for row, name in enumerate(configurations)}
-        self._times = times
-        """Machines x configurations: log times that can be seen."""
+    machines: tuple[str, ...]
+    effects: Floats
+    """Machines: log time beside that of the average known machine; NaN where no application run was seen."""
+    configurations: tuple[str, ...]
+    times: Floats
+    """Machines x configurations: log times that can be seen."""
 
     @classmethod
-    def fit(cls, samples: PairedSamples) -> "TypicalTimes":
+    def fit(cls, samples: PairedSamples, settings: None = None, seed: int = 0) -> "TypicalTimes":
         """Fit to all application runs that can be seen."""
         seen = np.isfinite(samples.log_seconds).any(axis=0) & ~samples.is_benchmark
         names = tuple(np.array(samples.configurations)[seen].tolist())
@@ -44,8 +44,8 @@ class TypicalTimes:
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times."""
         effects = self._effects_of(samples)
-        here = [self._machines.index(name) if name in self._machines else -1 for name in samples.machines]
-        known = np.vstack([self._times, np.full((1, self._times.shape[1]), np.nan)])[here]
+        here = [self.machines.index(name) if name in self.machines else -1 for name in samples.machines]
+        known = np.vstack([self.times, np.full((1, self.times.shape[1]), np.nan)])[here]
         place = np.array([self._place.get(name, -1) for name in samples.configurations])
         padded = np.hstack([known, np.full((len(known), 1), np.nan)])
         times = padded[:, place[examples.row]]
@@ -56,20 +56,13 @@ class TypicalTimes:
         levels = np.nanmean(times - effects[:, None], axis=0)
         return np.asarray(levels + effects[examples.target] - own)
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        described = {"machines": self._machines, "configurations": list(self._place)}
-        archive.save(folder / _FILE, described, {"effects": self._effects, "times": self._times})
-
-    @classmethod
-    def load(cls, folder: Path) -> "TypicalTimes":
-        """Read what `save` wrote."""
-        described, arrays = archive.load(folder / _FILE)
-        return cls(tuple(described["machines"]), arrays["effects"], tuple(described["configurations"]), arrays["times"])
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.configurations)}
 
     def _effects_of(self, samples: PairedSamples) -> Floats:
         """Effects of the machines of samples, known ones or new ones."""
-        learned = dict(zip(self._machines, self._effects, strict=True))
+        learned = dict(zip(self.machines, self.effects, strict=True))
         effects = np.array([learned.get(name, np.nan) for name in samples.machines])
         is_known, rows = np.isfinite(effects), samples.benchmark_rows()
         if is_known.any() and len(rows):

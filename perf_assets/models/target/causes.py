@@ -13,7 +13,7 @@ causes can be left out: with the offset alone the correction is a constant ratio
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,17 +101,8 @@ class Expectation:
         amplitudes[left_out] = 0.0
         return replace(self, amplitudes=amplitudes)
 
-    def arrays(self) -> dict[str, Floats]:
-        """Arrays to store, by name."""
-        return {
-            "amplitudes": self.amplitudes,
-            "freedom": self.freedom,
-            "length_shares": self.length_shares,
-            "kind_shares": self.kind_shares,
-        }
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Process:
     """A fitted process of one length."""
 
@@ -119,12 +110,23 @@ class Process:
     amplitudes: Floats
     """Standard deviations by cause, in log seconds; the last is the noise."""
     runs: RunInputs
-    inverse: Floats
-    """Inverse covariance of the observed runs with noise."""
-    coefficients: Floats
+    residual: Floats
+    """Residuals that were observed, in log seconds."""
     evidence: float
     """Log marginal likelihood of the residuals, integrated over the amplitudes (Laplace), plus the logarithm of the
     probability of its kind and length before."""
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """Inverse covariance of the observed runs with noise."""
+        causes = np.concatenate([_causes(self.runs, self.runs, self.length), np.eye(len(self.runs))[None]])
+        inverse: Floats = np.asarray(np.linalg.inv(_covariance(causes, self.amplitudes)), np.float64)
+        return inverse
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """Weight of each observed run in what is expected of others."""
+        return np.asarray(self.inverse @ self.residual)
 
     def mean(self, runs: RunInputs) -> Floats:
         """Expected residual of other runs, in log seconds."""
@@ -215,22 +217,7 @@ def without_profile(process: Process) -> Process:
     """Process without its profile, for questions about uncertainty alone: nothing it says of means holds."""
     amplitudes = process.amplitudes.copy()
     amplitudes[PROFILE] = 0.0
-    return _condition(process.runs, np.zeros(len(process.runs)), amplitudes, process.length, process.evidence)
-
-
-def restore(description: dict[str, Any], runs: RunInputs, residual: Floats) -> Process:
-    """A process from what `describe` gave and the runs and residuals it was fitted to."""
-    amplitudes = np.array(description["amplitudes"])
-    return _condition(runs, residual, amplitudes, description["length"], description["evidence"])
-
-
-def describe(process: Process) -> dict[str, Any]:
-    """Hyperparameters, as JSON can hold them."""
-    return {
-        "length": process.length,
-        "amplitudes": process.amplitudes.tolist(),
-        "evidence": process.evidence,
-    }
+    return replace(process, amplitudes=amplitudes, residual=np.zeros(len(process.runs)))
 
 
 def _causes(runs: RunInputs, others: RunInputs, length: float) -> Floats:
@@ -269,20 +256,8 @@ def _fit(runs: RunInputs, residual: Floats, expected: Expectation, length: float
     volume = -0.5 * np.linalg.slogdet(curvature * np.outer(freedom, freedom))[1]
     amplitudes = np.zeros(len(EVERY_CAUSE))
     amplitudes[kept] = np.exp(logs)
-    return _condition(runs, residual, amplitudes, length, float(value + volume + np.log(share)))
-
-
-def _condition(runs: RunInputs, residual: Floats, amplitudes: Floats, length: float, evidence: float) -> Process:
-    causes = np.concatenate([_causes(runs, runs, length), np.eye(len(runs))[None]])
-    inverse: Floats = np.asarray(np.linalg.inv(_covariance(causes, amplitudes)), np.float64)
-    return Process(
-        length=length,
-        amplitudes=amplitudes,
-        runs=runs,
-        inverse=inverse,
-        coefficients=inverse @ residual,
-        evidence=evidence,
-    )
+    evidence = float(value + volume + np.log(share))
+    return Process(length=length, amplitudes=amplitudes, runs=runs, residual=residual, evidence=evidence)
 
 
 def _covariance(causes: Floats, amplitudes: Floats) -> Floats:

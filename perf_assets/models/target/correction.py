@@ -11,14 +11,12 @@ stands alone where it was better than "no change" on known machines, beyond chan
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Examples, Floats, Indices, PairedSamples
-from perf_assets.features.standardise import Scaler
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.target.causes import (
     CONSTANT_RATIO,
     EVERY_CAUSE,
@@ -26,10 +24,8 @@ from perf_assets.models.target.causes import (
     Expectation,
     Process,
     RunInputs,
-    describe,
     evidence_weights,
     fit_processes,
-    restore,
 )
 from perf_assets.models.target.prior import Prior, expectation_unchanged, fit_prior
 from perf_assets.models.target.run_view import RunView
@@ -40,7 +36,6 @@ WITH_PRIOR = {"prior_unchanged": UNCHANGED, "prior_constant_ratio": CONSTANT_RAT
 """Candidates by name, and the causes of their corrections."""
 _NEGLIGIBLE = 1e-3
 """Processes whose share is less are left out."""
-_PRIOR_FOLDER, _CORRECTION_FILE = "prior", "correction.npz"
 
 
 def fit_paired(
@@ -91,17 +86,16 @@ def fit_correction(
     given = next((prior for prior in priors if prior is not None), None)
     if expected is None:
         expected = given.expected_unchanged if given else expectation_unchanged(samples, source, target)
-    residuals: list[Floats] = []
     processes: list[Process] = []
     candidates: list[str] = []
     has_prior: list[bool] = []
     for prior in priors:
         before = samples.log_seconds[source, shots] + _log_ratios(prior, samples, source, target, shots)
-        residuals.append(samples.log_seconds[target, shots] - before)
+        residual = samples.log_seconds[target, shots] - before
         for name, causes in (WITHOUT_PRIOR if prior is None else WITH_PRIOR).items():
             if (causes != EVERY_CAUSE and not len(shots)) or (only is not None and name not in only):
                 continue
-            fitted = fit_processes(runs, residuals[-1], expected if prior is None else prior.expected, causes)
+            fitted = fit_processes(runs, residual, expected if prior is None else prior.expected, causes)
             processes += fitted
             candidates += [name] * len(fitted)
             has_prior += [prior is not None] * len(fitted)
@@ -116,14 +110,16 @@ def fit_correction(
         candidates=tuple(candidates),
         has_prior=np.array(has_prior),
         shares=evidence_weights(processes),
-        residuals={prior is not None: residual for prior, residual in zip(priors, residuals, strict=True)},
     )
     return model if keeps_all else model.without_negligible()
 
 
 @dataclass(frozen=True, eq=False)
-class PairedModel:
-    """Times on one target from runs on one source."""
+class PairedModel(Stored):
+    """Times on one target from runs on one source.
+
+    The samples it is used on must have the same machines, counters and benchmark.
+    """
 
     machines: tuple[str, ...]
     source: int
@@ -139,8 +135,6 @@ class PairedModel:
     """Per process, whether it corrects the prior, or else the source's time."""
     shares: Floats
     """Weight of each process; the sum is 1."""
-    residuals: dict[bool, Floats]
-    """Residuals of the shots, with prior (True) and without: what the processes were fitted to, in log seconds."""
 
     def predict(self, samples: PairedSamples, rows: Indices) -> Floats:
         """Log seconds on the target of configurations that ran on the source."""
@@ -203,62 +197,6 @@ class PairedModel:
     def noise(self) -> float:
         """Standard deviation of one measured run, in log seconds."""
         return float(np.sqrt(self.shares @ np.array([process.noise**2 for process in self.processes])))
-
-    def save(self, folder: Path) -> None:
-        """Store without pickle, in files of a folder that is made if needed."""
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.prior is not None:
-            self.prior.save(folder / _PRIOR_FOLDER)
-        description = {
-            "machines": self.machines,
-            "source": self.source,
-            "target": self.target,
-            "shots": self.shots,
-            "scale": self.view.scale,
-            "has_prior": self.prior is not None,
-            "candidates": self.candidates,
-            "processes": [describe(process) for process in self.processes],
-        }
-        runs = self.processes[0].runs
-        arrays = {
-            "mean": self.view.scaler.mean,
-            "spread": self.view.scaler.spread,
-            "others": self.view.others,
-            "centre": self.view.centre,
-            "counters": runs.counters,
-            "profile": runs.profile,
-            "apps": runs.apps,
-            "process_has_prior": self.has_prior,
-            "shares": self.shares,
-        }
-        arrays |= {f"residual_{int(key)}": residual for key, residual in self.residuals.items()}
-        archive.save(folder / _CORRECTION_FILE, description, arrays)
-
-    @classmethod
-    def load(cls, folder: Path) -> "PairedModel":
-        """Read what `save` wrote. The samples it is used on must have the same machines, counters and benchmark."""
-        description, arrays = archive.load(folder / _CORRECTION_FILE)
-        runs = RunInputs(arrays["counters"], arrays["profile"], arrays["apps"])
-        residuals = {bool(key): arrays[f"residual_{key}"] for key in (0, 1) if f"residual_{key}" in arrays}
-        has_prior = arrays["process_has_prior"]
-        return cls(
-            machines=tuple(description["machines"]),
-            source=description["source"],
-            target=description["target"],
-            shots=tuple(description["shots"]),
-            view=RunView(
-                Scaler(arrays["mean"], arrays["spread"]), arrays["others"], arrays["centre"], description["scale"]
-            ),
-            prior=Prior.load(folder / _PRIOR_FOLDER) if description["has_prior"] else None,
-            processes=[
-                restore(process, runs, residuals[bool(has)])
-                for process, has in zip(description["processes"], has_prior, strict=True)
-            ],
-            candidates=tuple(description["candidates"]),
-            has_prior=has_prior,
-            shares=arrays["shares"],
-            residuals=residuals,
-        )
 
     def _of(self, kept: Indices, shares: Floats) -> "PairedModel":
         return replace(

@@ -4,10 +4,10 @@ A machine with GPUs is seen in two ways, by programs that use them and by those 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -16,24 +16,20 @@ from pydantic import BaseModel, Field
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.samples import Floats, Indices, PairedSamples, physical
-from perf_assets.models.common import archive
-from perf_assets.models.common.conformal import Interval
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.contract import NINETY_PERCENT, Predicted
-from perf_assets.models.common.questions import Questions, load_samples, save_samples
+from perf_assets.models.common.questions import Questions
 from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.models.target.compiled import QuickPaired
-from perf_assets.models.target.correction import PairedModel
 from perf_assets.models.target.evaluation import shuffled_runs
 from perf_assets.models.target.prior import PriorOf, reference_machine
-from perf_assets.models.target.shots_only import ShotsOnly
-from perf_assets.models.target.view import AdaptedView, CandidateScore, adapt_view
+from perf_assets.models.target.view import AdaptedView, adapt_view
 from perf_assets.models.target.widths import ScaledApplication, moved_questions
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
 """Attention and trees are left out: they take nine tenths of the time."""
 _BLOCK = 512
 """Runs that are predicted at once: their distances to all shots stay in the processor's cache."""
-_SAMPLES, _VIEWS, _SHOTS_ONLY = "samples.npz", "views.json", "shots_only.npz"
 
 
 class TargetSettings(BaseModel, frozen=True, extra="forbid"):
@@ -47,7 +43,7 @@ class TargetSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptedTarget:
+class AdaptedTarget(Stored):
     """Target models of one machine."""
 
     machine: str
@@ -116,57 +112,12 @@ class AdaptedTarget:
     def _quick(self) -> dict[str, QuickPaired]:
         return {name: QuickPaired.of(view.model, self.samples) for name, view in self.views.items()}
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
-        save_samples(folder / _SAMPLES, self.samples)
-        described = {}
-        for position, (name, view) in enumerate(self.views.items()):
-            view.model.save(folder / f"view{position}")
-            if view.shots_only is not None:
-                view.shots_only.save(folder / f"view{position}" / _SHOTS_ONLY)
-            described[name] = {
-                "source": view.source,
-                "shots": view.shots,
-                "chosen": view.chosen,
-                "candidates": [asdict(score) for score in view.candidates],
-                "interval": None if view.interval is None else asdict(view.interval),
-                "interval_alone": None if view.interval_alone is None else asdict(view.interval_alone),
-                "severity": view.severity,
-                "held_out": dict(view.held_out),
-                "held_out_alone": dict(view.held_out_alone),
-            }
-        archive.save_description(folder / _VIEWS, {"machine": self.machine, "views": described})
-
     @classmethod
-    def load(cls, folder: Path) -> "AdaptedTarget":
+    def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        description = archive.load_description(folder / _VIEWS)
-        try:
-            views = cls._views(folder, description)
-        except (KeyError, TypeError) as error:
-            message = f"{folder} is a target model of an older release: run 'perf-assets adapt'"
-            raise UnreadableFileError(message) from error
-        return cls(description["machine"], load_samples(folder / _SAMPLES), views)
-
-    @staticmethod
-    def _views(folder: Path, description: dict[str, Any]) -> dict[str, AdaptedView]:
-        return {
-            name: AdaptedView(
-                source=view["source"],
-                shots=view["shots"],
-                chosen=view["chosen"],
-                candidates=tuple(CandidateScore(**score) for score in view["candidates"]),
-                interval=None if view["interval"] is None else Interval(**view["interval"]),
-                interval_alone=None if view["interval_alone"] is None else Interval(**view["interval_alone"]),
-                model=PairedModel.load(folder / f"view{position}"),
-                shots_only=_load_shots_only(folder / f"view{position}" / _SHOTS_ONLY),
-                severity=view["severity"],
-                held_out=view["held_out"],
-                held_out_alone=view["held_out_alone"],
-            )
-            for position, (name, view) in enumerate(description["views"].items())
-        }
+        if (folder / "views.json").is_file():
+            raise UnreadableFileError(f"{folder} is a target model of an older release: run 'perf-assets adapt'")
+        return super().load(folder)
 
     def _view(self, name: str) -> AdaptedView:
         if name not in self.views:
@@ -219,10 +170,6 @@ def adapt(
     if not views:
         raise BadInputError(f"{machine}: no other two machines ran the same configurations to learn from")
     return AdaptedTarget(machine, samples, views)
-
-
-def _load_shots_only(path: Path) -> ShotsOnly | None:
-    return ShotsOnly.load(path) if path.exists() else None
 
 
 def held_out_predictions(adapted: AdaptedTarget) -> pd.DataFrame:

@@ -4,7 +4,7 @@ The model itself stays as it is. Its answers are moved by the expected residual,
 their interval is that of the residuals: each run predicted from the others (closed form), scaled to nominal coverage.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,15 +12,7 @@ from perf_assets.features.samples import Floats, PairedSamples
 from perf_assets.models.common.conformal import cross_conformal
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.common.questions import Questions
-from perf_assets.models.target.causes import (
-    Process,
-    RunInputs,
-    Spreads,
-    describe,
-    evidence_weights,
-    fit_processes,
-    restore,
-)
+from perf_assets.models.target.causes import Process, RunInputs, Spreads, evidence_weights, fit_processes
 from perf_assets.models.target.correction import PairedModel
 
 MOST_RUNS = 200
@@ -54,7 +46,7 @@ class OnlineCorrection:
         processes = fit_processes(runs, residual, expected)
         if len(runs) < _ENOUGH:
             # So few say nothing of how much runs differ: one slow run must not move all others.
-            processes = [_as_expected(process, residual, expected) for process in processes]
+            processes = [replace(process, amplitudes=expected.by_cause()) for process in processes]
         shares = evidence_weights(processes)
         quantile = NINETY_PERCENT
         if len(runs) >= _ENOUGH:
@@ -92,12 +84,6 @@ class RunsAsSeen:
         ratios = self._elsewhere[rows] - questions.log_seconds[:, None]
         profile = np.nan_to_num(ratios - self._view.centre, nan=0.0) / self._view.scale
         return RunInputs(counters / np.sqrt(counters.shape[1]), profile, np.array(questions.apps, np.str_))
-
-
-def _as_expected(process: Process, residuals: Floats, expected: Spreads) -> Process:
-    """Amplitudes with the spreads that are expected instead of those that were fitted."""
-    described = {**describe(process), "amplitudes": expected.by_cause().tolist()}
-    return restore(described, process.runs, residuals)
 
 
 def _each_from_the_others(processes: list[Process], shares: Floats, residuals: Floats) -> tuple[Floats, Floats]:

@@ -7,25 +7,22 @@ mixture takes what a configuration took on other known machines where it ran the
 is the bilinear model.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Examples, Floats, PairedSamples
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
-from perf_assets.models.source.mixture import MachineMixture
+from perf_assets.models.source.mixture import ElsewhereSettings, MachineMixture
 from perf_assets.models.target.causes import Expectation, Spreads
 from perf_assets.models.target.trials import (
     UNKNOWN,
     FitComponent,
-    FittedComponent,
     beats_no_change,
     benchmark_distance,
     blend_weights,
@@ -34,15 +31,10 @@ from perf_assets.models.target.trials import (
     play_trials,
 )
 
-_FILE = "prior.npz"
-_LOADERS: dict[str, Callable[[Path], "FittedComponent"]] = {
-    "anchored": AnchoredTrees.load,
-    "attention": BenchmarkAttention.load,
-    "bilinear": BilinearModel.load,
-    "mixture": MachineMixture.load,
-}
-COMPONENTS = tuple(_LOADERS)
-_PENALTIES = (1e-3, 1e-2)
+Component = AnchoredTrees | BenchmarkAttention | BilinearModel | MachineMixture
+"""Fitted components of priors."""
+COMPONENTS = ("anchored", "attention", "bilinear", "mixture")
+_MIXTURE = ElsewhereSettings(tried=(1e-3, 1e-2))
 """Penalties of the mixture: weak ones, for the blend's weights shrink it already. Stronger ones make the mixture alone
 better, but more alike to the blend's other parts, and the blend worse (docs/research_log.md)."""
 _NEARLY_MOST = 0.9
@@ -65,39 +57,19 @@ class PriorTerms:
     """Whether known machines say that it is better than the time on the source, beyond chance. Where they do not, it is
     that time that answers before any shot, and that `half_widths` are of; shots judge both."""
 
-    def described(self) -> dict[str, Any]:
-        """Description to store as JSON."""
-        return {
-            "weights": self.weights,
-            "expected": _described(self.expected),
-            "expected_unchanged": _described(self.expected_unchanged),
-            "half_widths": self.half_widths,
-            "beats_no_change": self.beats_no_change,
-        }
-
-    @classmethod
-    def of(cls, description: Mapping[str, Any]) -> "PriorTerms":
-        """Restore what `described` gave, read from JSON."""
-        widths = description["half_widths"]
-        return cls(
-            weights=dict(description["weights"]),
-            expected=_expectation(description["expected"]),
-            expected_unchanged=_expectation(description["expected_unchanged"]),
-            half_widths=None if widths is None else (widths[0], widths[1]),
-            # Models that were stored before this was asked answered with the prior.
-            beats_no_change=description.get("beats_no_change", True),
-        )
-
-    def with_components(self, components: dict[str, FittedComponent]) -> "Prior":
+    def with_components(self, components: dict[str, Component]) -> "Prior":
         """The prior of these fitted components."""
         return Prior(components=components, **vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prior(PriorTerms):
-    """A fitted prior for one target; what known machines taught about it goes with it."""
+class Prior(PriorTerms, Stored):
+    """A fitted prior for one target; what known machines taught about it goes with it.
 
-    components: dict[str, FittedComponent]
+    The samples it is used on must have the same counters and benchmark rows.
+    """
+
+    components: dict[str, Component]
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times. Looks at times on the source and on known machines, never at those on the target."""
@@ -105,19 +77,6 @@ class Prior(PriorTerms):
         for name, weight in self.weights.items():
             total += weight * self.components[name].predict(samples, examples)
         return total
-
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, component in self.components.items():
-            component.save(folder / name)
-        archive.save(folder / _FILE, self.described(), {})
-
-    @classmethod
-    def load(cls, folder: Path) -> "Prior":
-        """Read what `save` wrote. The samples it is used on must have the same counters and benchmark rows."""
-        terms = PriorTerms.of(archive.load(folder / _FILE)[0])
-        return terms.with_components({name: load_component(name, folder / name) for name in terms.weights})
 
 
 PriorOf = Callable[[str, str], Prior | None]
@@ -129,9 +88,9 @@ class PriorParts:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._fitted: dict[tuple[str, str], FittedComponent] = {}
+        self._fitted: dict[tuple[str, str], Component] = {}
 
-    def fit(self, name: str, samples: PairedSamples) -> FittedComponent:
+    def fit(self, name: str, samples: PairedSamples) -> Component:
         """A component, fitted on what can be seen."""
         key = (name, samples.digest)
         if key not in self._fitted:
@@ -140,23 +99,18 @@ class PriorParts:
 
 
 def fit_component(
-    name: str, samples: PairedSamples, seed: int, fit: Callable[[str, PairedSamples], FittedComponent]
-) -> FittedComponent:
+    name: str, samples: PairedSamples, seed: int, fit: Callable[[str, PairedSamples], Component]
+) -> Component:
     """A component of a prior, fitted on what can be seen; `fit` fits, or remembers, another one that it is made of."""
     if name == "anchored":
-        return AnchoredTrees(seed).fit(samples)
+        return AnchoredTrees.fit(samples, seed=seed)
     if name == "attention":
-        return BenchmarkAttention(seed=seed).fit(samples)
+        return BenchmarkAttention.fit(samples, seed=seed)
     if name == "bilinear":
-        return BilinearModel(seed=seed).fit(samples)
+        return BilinearModel.fit(samples, seed=seed)
     bilinear = fit("bilinear", samples)
     assert isinstance(bilinear, BilinearModel)
-    return MachineMixture(seed, _PENALTIES).fit(samples, bilinear)
-
-
-def load_component(name: str, folder: Path) -> FittedComponent:
-    """A saved component of a prior."""
-    return _LOADERS[name](folder)
+    return MachineMixture.fit(samples, _MIXTURE, seed, bilinear)
 
 
 def fit_prior(
@@ -238,13 +192,5 @@ def reference_machine(samples: PairedSamples, target: int) -> int | None:
     return others[int(np.argmin(np.where(good, distances, np.inf)))]
 
 
-def _no_component(name: str, samples: PairedSamples) -> FittedComponent:
+def _no_component(name: str, samples: PairedSamples) -> Component:
     raise BadInputError(f"no component {name} is known")
-
-
-def _described(expected: Expectation) -> dict[str, list[float]]:
-    return {name: values.tolist() for name, values in expected.arrays().items()}
-
-
-def _expectation(description: Mapping[str, Any]) -> Expectation:
-    return Expectation(**{name: np.array(values, float) for name, values in description.items()})

@@ -12,8 +12,6 @@ it are nearer or farther than the real ones.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -46,13 +44,6 @@ _MUCH_NEARER = 1.5
 """Machines that are by this factor nearer to a playing machine than any is to the target are hidden in its trial: a
 machine without a relative is to be judged by trials without one."""
 _LEVEL = 0.9
-
-
-class FittedComponent(PairPredictor, Protocol):
-    """A fitted component of a prior, which can be stored."""
-
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
 
 
 FitComponent = Callable[[str, PairedSamples], PairPredictor]

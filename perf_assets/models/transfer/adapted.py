@@ -6,9 +6,8 @@ average is worse than that on rows that were left out, by more than a new model 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ import pandas as pd
 from pydantic import BaseModel, Field
 
 from perf_assets.core.catalogue import Catalogue
-from perf_assets.core.errors import BadInputError, UnreadableFileError, listed
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import signed_log
 from perf_assets.features.tables.unpaired import TransferTable, encoded_rows, shot_scaler, standardised_logs
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, Inputs
 from perf_assets.models.common.averaged_gp import TARGET_ONLY as OF_TARGET_ONLY
 from perf_assets.models.common.conformal import Interval, cross_conformal
@@ -42,7 +41,6 @@ from perf_assets.models.transfer.source_net import SourceNetSettings
 from perf_assets.models.transfer.task import TransferTask
 
 PRODUCT = "product"
-_MODEL, _ALONE, _FACTS = "model.npz", "alone.npz", "facts.json"
 _FEW = 50
 """Rows up to which a table is quicker to encode as objects, at once, than column by column."""
 _EXAMPLES = 3
@@ -86,7 +84,7 @@ class RowsAlone(ScaledSmallModel):
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptedTransfer:
+class AdaptedTransfer(Stored):
     """A model of a dataset, with the grounds on which it stands."""
 
     dataset: str
@@ -173,41 +171,6 @@ class AdaptedTransfer:
                         warning = f"{column} {str(value)[:40]!r} was never seen: unlike all of {listed(sorted(levels))}"
                         by_row[row] = [*by_row[row], warning]
         return ["; ".join(notes) for notes in by_row]
-
-    def save(self, folder: Path) -> None:
-        """Write into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.model.save(folder / _MODEL)
-        if self.alone is not None:
-            self.alone.save(folder / _ALONE)
-        facts = {name: getattr(self, name) for name in _PLAIN} | {
-            "interval": asdict(self.interval),
-            "scores": [asdict(score) for score in self.scores],
-            "examples": [dict(row) for row in self.examples],
-        }
-        archive.save_description(folder / _FACTS, facts)
-
-    @classmethod
-    def load(cls, folder: Path) -> "AdaptedTransfer":
-        """Read what `save` wrote."""
-        facts = archive.load_description(folder / _FACTS)
-        try:
-            return cls(
-                **{name: facts[name] for name in _PLAIN if name != "sources"},
-                sources=tuple(facts["sources"]),
-                model=TransferAverage.load(folder / _MODEL),
-                alone=RowsAlone.load(folder / _ALONE) if (folder / _ALONE).is_file() else None,
-                interval=Interval(**facts["interval"]),
-                scores=tuple(MethodScore(**score) for score in facts["scores"]),
-                examples=facts["examples"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise UnreadableFileError(f"{folder} holds no model of a dataset ({error!r})") from None
-
-
-_PLAIN = (
-    *("dataset", "target_column", "sources", "chosen", "severity", "shots", "rows", "held_out", "held_out_alone"),
-)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,17 +5,14 @@ gain and the offset are held near 0, 1 and 0 by a quadratic penalty. There are f
 Gauss-Newton step is solved in the space of the shots: a handful of n x n systems instead of thousands of epochs.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perf_assets.features.samples import Floats
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs, varies
-from perf_assets.models.common import archive
 from perf_assets.models.transfer.alignment_starts import Start
 from perf_assets.models.transfer.source_net import SourceNet
 
@@ -115,47 +112,6 @@ class Alignment:
         whole[:, chosen] += self.change / np.sqrt(max(int(chosen.sum()), 1))
         return np.asarray(whole)
 
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array, but for the source."""
-        return {
-            "gain": self.gain,
-            "offset": self.offset,
-            "freedom": asdict(self.freedom),
-            "start": self.start.kind,
-            "evidence": self.evidence,
-        }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The map and its scaling, but for the source."""
-        return {
-            "start.weights": self.start.weights,
-            "start.bias": self.start.bias,
-            "start.centre": self.start.centre,
-            "mean": self.scaler.mean,
-            "deviation": self.scaler.spread,
-            "change": self.change,
-            "bias": self.bias,
-        }
-
-    @classmethod
-    def restore(cls, source: SourceNet, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Alignment":
-        """Restore what `description` and `arrays` gave."""
-        start = Start(description["start"], arrays["start.weights"], arrays["start.bias"], arrays["start.centre"])
-        scaler, freedom = Scaler(arrays["mean"], arrays["deviation"]), AlignmentFreedom(**description["freedom"])
-        gain, offset = description["gain"], description["offset"]
-        evidence = description["evidence"]
-        return cls(
-            source=source,
-            start=start,
-            scaler=scaler,
-            change=arrays["change"],
-            bias=arrays["bias"],
-            gain=gain,
-            offset=offset,
-            freedom=freedom,
-            evidence=evidence,
-        )
-
 
 @dataclass(frozen=True)
 class Aligned:
@@ -168,39 +124,6 @@ class Aligned:
         """Target of rows of target counters as measured."""
         weighted = [weight * part.predict(counters) for weight, part in zip(self.weights, self.parts, strict=True)]
         return np.asarray(np.sum(weighted, axis=0))
-
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array; a source model that several parts go through is described once."""
-        sources = self._sources()
-        return {
-            "sources": [source.description() for source in sources],
-            "parts": [{**part.description(), "source": sources.index(part.source)} for part in self.parts],
-        }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays by name."""
-        arrays: dict[str, NDArray[Any]] = {"weights": self.weights}
-        for position, source in enumerate(self._sources()):
-            arrays |= archive.prefixed(f"source{position}.", source.arrays())
-        for position, part in enumerate(self.parts):
-            arrays |= archive.prefixed(f"part{position}.", part.arrays())
-        return arrays
-
-    @classmethod
-    def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Aligned":
-        """Restore what `description` and `arrays` gave."""
-        sources = [
-            SourceNet.restore(stored, archive.part(f"source{i}.", arrays))
-            for i, stored in enumerate(description["sources"])
-        ]
-        parts = [
-            Alignment.restore(sources[stored["source"]], stored, archive.part(f"part{i}.", arrays))
-            for i, stored in enumerate(description["parts"])
-        ]
-        return cls(tuple(parts), arrays["weights"])
-
-    def _sources(self) -> list[SourceNet]:
-        return list(dict.fromkeys(part.source for part in self.parts))
 
 
 @dataclass(frozen=True)

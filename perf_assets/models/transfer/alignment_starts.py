@@ -43,10 +43,6 @@ class Start:
     centre: Floats
     """Per target counter, the signed logarithm that stands for a missing value."""
 
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """All that it consists of."""
-        return self.weights, self.bias, self.centre
-
     def apply(self, logs: Floats) -> Floats:
         """Standardised source counters of signed logarithms of rows x target counters."""
         missing = np.isnan(logs)

@@ -8,7 +8,6 @@ shots that it was not fitted on. What remains is the process of the average: M_R
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from perf_assets.features.folds import folds_of
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import shot_scaler, standardised_logs
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.averaged_gp import SOURCE_FUNCTIONS, AveragedGp, AverageSettings, Inputs
 from perf_assets.models.common.conformal import Interval, cross_conformal
 from perf_assets.models.common.severity import Severity, transfer_severity
@@ -79,7 +78,7 @@ class TargetFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class TransferAverage:
+class TransferAverage(Stored):
     """The fitted average over uses of the sources, in plain arrays, with the grounds on which it stands."""
 
     process: AveragedGp
@@ -100,50 +99,6 @@ class TransferAverage:
         starts = range(0, max(len(counters), 1), _BATCH)
         batches = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
         return np.concatenate(batches)
-
-    def save(self, path: Path) -> None:
-        """Store without pickle."""
-        features = self.features
-        stored: dict[str, Any] = {"process": self.process}
-        stored |= {f"group{i}": group for i, group in enumerate(features.groups)}
-        stored |= {"aligned": features.aligned} if features.aligned else {}
-        arrays: archive.Arrays = {"mean": features.scaler.mean, "deviation": features.scaler.spread}
-        for name, part in stored.items():
-            arrays |= archive.prefixed(f"{name}/", part.arrays())
-        description = {
-            "parts": {name: part.description() for name, part in stored.items()},
-            "counter_names": list(self.counter_names),
-            "level_columns": dict(self.level_columns),
-            "is_log": self.is_log,
-            "interval": asdict(self.interval),
-            "grounds": dict(self.grounds),
-        }
-        archive.save(path, description, arrays)
-
-    @classmethod
-    def load(cls, path: Path) -> "TransferAverage":
-        """Read a stored model."""
-        description, arrays = archive.load(path)
-        parts = description["parts"]
-
-        def under(start: str) -> archive.Arrays:
-            return archive.part(f"{start}/", arrays)
-
-        groups = [f"group{i}" for i in range(sum(name.startswith("group") for name in parts))]
-        features = TargetFeatures(
-            scaler=Scaler(arrays["mean"], arrays["deviation"]),
-            groups=tuple(SourceGroup.restore(parts[name], under(name)) for name in groups),
-            aligned=Aligned.restore(parts["aligned"], under("aligned")) if "aligned" in parts else None,
-        )
-        return cls(
-            process=AveragedGp.restore(parts["process"], under("process")),
-            features=features,
-            counter_names=tuple(description["counter_names"]),
-            level_columns=description["level_columns"],
-            is_log=description["is_log"],
-            interval=Interval(**description["interval"]),
-            grounds=description["grounds"],
-        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ function that does not predict rows of its own source that were held out, beyond
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,9 @@ from scipy.optimize import minimize
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler, signed_log
 from perf_assets.features.tables.unpaired import TransferTable, shot_scaler, standardised_logs, varies
-from perf_assets.models.common import archive
 from perf_assets.models.common.averaged_gp import WEIGHT_FREEDOM, squared_distances
-from perf_assets.models.common.small_models import Forest, fit_deep_trees
+from perf_assets.models.common.small_models import fit_deep_trees
+from perf_assets.models.common.trees import Forest
 
 _METRIC_ROWS = 250
 """Rows of a table from which the metric is learned."""
@@ -115,41 +114,6 @@ class SourceGroup:
         ]
         return np.column_stack(by_function) if by_function else np.empty((len(inputs), 0))
 
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return {
-            "functions": [{"source": f.source, "error": f.error, **_model_description(f.model)} for f in self.functions]
-        }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays by name."""
-        arrays: dict[str, NDArray[Any]] = {
-            "positions": self.positions,
-            "mean": self.scaler.mean,
-            "deviation": self.scaler.spread,
-            "weights": self.weights,
-        }
-        for i, one in enumerate(self.functions):
-            own = (
-                {"rows": one.model.rows, "coefficients": one.model.coefficients}
-                if isinstance(one.model, SmoothFunction)
-                else one.model.arrays()
-            )
-            arrays |= archive.prefixed(f"function{i}.", own)
-        return arrays
-
-    @classmethod
-    def restore(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "SourceGroup":
-        """A group from what `description` and `arrays` gave."""
-        functions = []
-        for i, one in enumerate(description["functions"]):
-            own: dict[str, Any] = archive.part(f"function{i}.", arrays)
-            settings = {k: v for k, v in one.items() if k not in ("source", "error", "kind")}
-            model = SmoothFunction(**own, **settings) if one["kind"] == "smooth" else Forest(**own, **settings)
-            functions.append(SourceFunction(one["source"], one["error"], model))
-        scaler = Scaler(arrays["mean"], arrays["deviation"])
-        return cls(arrays["positions"], scaler, arrays["weights"], tuple(functions))
-
 
 def fit_smooth(table: TransferTable) -> Callable[[Floats], Floats]:
     """The smooth function of one table in its own metric: target from signed logarithms of rows x features."""
@@ -170,13 +134,6 @@ def _scaled_metric(
     features = np.unique(word_of, return_inverse=True)[1].astype(np.intp)
     weights, variances = _fit_metric(inputs, targets, features)
     return scaler, np.sqrt(weights)[features], inputs, variances
-
-
-def _model_description(model: SmoothFunction | Forest) -> dict[str, Any]:
-    if isinstance(model, Forest):
-        return {"kind": "trees", **model.description()}
-    names = ("level", "smooth_variance", "linear_variance")
-    return {"kind": "smooth", **{name: getattr(model, name) for name in names}}
 
 
 def _fit_functions(table: TransferTable, rows: Floats, root: Floats, variances: Floats) -> list[SourceFunction]:

@@ -4,27 +4,26 @@ Training is PyTorch's; a fitted net is plain arrays, so that predicting, and the
 few matrix products.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.threads import keep_torch_in_budget
 
 _LAYERS = ("first", "second", "last")
 
 
-@dataclass(frozen=True)
-class SourceNetSettings:
+class SourceNetSettings(BaseModel, frozen=True, extra="forbid"):
     """How the nets look and learn."""
 
     hidden: int = 48
@@ -42,27 +41,20 @@ class SourceNetSettings:
     """Share of counters that a row does not show while learning: who leans on one counter fails where it differs."""
 
 
-class SourceNet:
+@dataclass(frozen=True, eq=False)
+class SourceNet(Stored):
     """Counters of a source machine to its target, `log` or plain as the caller chose."""
 
-    def __init__(
-        self,
-        scaler: Scaler,
-        centre: float,
-        spread: float,
-        weights: dict[str, Floats],
-        counter_names: tuple[str, ...],
-        held_out_error: float,
-    ) -> None:
-        self.scaler = scaler
-        self.centre = centre
-        """Mean of the training rows' target."""
-        self.spread = spread
-        """Standard deviation of the training rows' target."""
-        self.counter_names = counter_names
-        self.held_out_error = held_out_error
-        """Mean squared error of the standardised target on rows that a member did not learn from."""
-        self._weights = weights
+    scaler: Scaler
+    centre: float
+    """Mean of the training rows' target."""
+    spread: float
+    """Standard deviation of the training rows' target."""
+    weights: Mapping[str, Floats]
+    """Weights of all members by layer."""
+    counter_names: tuple[str, ...]
+    held_out_error: float
+    """Mean squared error of the standardised target on rows that a member did not learn from."""
 
     @classmethod
     def fit(
@@ -100,14 +92,14 @@ class SourceNet:
 
     def from_hidden(self, hidden: Floats) -> Floats:
         """Predict from what `hidden` gave."""
-        weight = self._weights["last.weight"].reshape(-1) / self.members
-        return np.asarray(hidden @ weight + self._weights["last.bias"].mean())
+        weight = self.weights["last.weight"].reshape(-1) / self.members
+        return np.asarray(hidden @ weight + self.weights["last.bias"].mean())
 
     def with_gradient(self, inputs: Floats) -> tuple[Floats, Floats]:
         """Standardised target, and its gradient by the standardised inputs (rows x counters)."""
         layers = self._layers(inputs)
         slopes = [gate + value * (1 - gate) for value, gate in layers]
-        second, last = self._weights["second.weight"], self._weights["last.weight"].reshape(-1)
+        second, last = self.weights["second.weight"], self.weights["last.weight"].reshape(-1)
         back = np.hstack([b @ w.T for b, w in zip(self._by_member(last * slopes[1]), second, strict=True)])
         gradient = (back * slopes[0]) @ self._first.T / self.members
         return self.from_hidden(layers[1][0]), np.asarray(gradient)
@@ -115,71 +107,38 @@ class SourceNet:
     @property
     def members(self) -> int:
         """Nets of the ensemble."""
-        return len(self._weights["first.weight"])
+        return len(self.weights["first.weight"])
 
     def hidden(self, inputs: Floats) -> Floats:
         """Last hidden layers of all members side by side: what linear probing learns from."""
         return self._layers(inputs)[1][0]
 
-    def description(self) -> dict[str, Any]:
-        """Everything that is not an array."""
-        return {
-            "centre": self.centre,
-            "spread": self.spread,
-            "counter_names": list(self.counter_names),
-            "held_out_error": self.held_out_error,
-        }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Weights and scaling."""
-        return {"mean": self.scaler.mean, "deviation": self.scaler.spread, **self._weights}
-
-    @classmethod
-    def restore(cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "SourceNet":
-        """Restore what `description` and `arrays` gave."""
-        weights = {f"{layer}.{kind}": arrays[f"{layer}.{kind}"] for layer in _LAYERS for kind in ("weight", "bias")}
-        scaler = Scaler(arrays["mean"], arrays["deviation"])
-        names = tuple(description["counter_names"])
-        error = description["held_out_error"]
-        return cls(scaler, description["centre"], description["spread"], weights, names, error)
-
-    def save(self, path: Path) -> None:
-        """Store without pickle."""
-        archive.save(path, self.description(), self.arrays())
-
-    @classmethod
-    def load(cls, path: Path) -> "SourceNet":
-        """Read what `save` wrote."""
-        return cls.restore(*archive.load(path))
-
     def torch_net(self) -> "TrainableNet":
         """Net for PyTorch, to be tuned further."""
-        net = TrainableNet(self.members, self._weights["first.weight"].shape[1], self._weights["first.weight"].shape[2])
-        state = {name: torch.tensor(array, dtype=torch.float32) for name, array in self._weights.items()}
+        net = TrainableNet(self.members, self.weights["first.weight"].shape[1], self.weights["first.weight"].shape[2])
+        state = {name: torch.tensor(array, dtype=torch.float32) for name, array in self.weights.items()}
         net.load_state_dict(state)
         return net
 
     def with_weights(self, net: "TrainableNet") -> "SourceNet":
         """Replace the weights and keep the scaling."""
-        return SourceNet(
-            self.scaler, self.centre, self.spread, net.as_arrays(), self.counter_names, self.held_out_error
-        )
+        return replace(self, weights=net.as_arrays())
 
     @cached_property
     def _first(self) -> Floats:
         """Weights of the first layers of all members side by side."""
-        return np.ascontiguousarray(np.hstack(list(self._weights["first.weight"])))
+        return np.ascontiguousarray(np.hstack(list(self.weights["first.weight"])))
 
     def _by_member(self, values: Floats) -> list[Floats]:
         return np.split(values, self.members, axis=1)
 
     def _layers(self, inputs: Floats) -> list[tuple[Floats, Floats]]:
         """Both hidden layers of all members side by side: values and gates."""
-        first = inputs @ self._first + self._weights["first.bias"].reshape(-1)
+        first = inputs @ self._first + self.weights["first.bias"].reshape(-1)
         values, gate = _silu(first)
-        second = self._weights["second.weight"]
+        second = self.weights["second.weight"]
         after = np.hstack([v @ w for v, w in zip(self._by_member(values), second, strict=True)])
-        after += self._weights["second.bias"].reshape(-1)
+        after += self.weights["second.bias"].reshape(-1)
         return [(values, gate), _silu(after)]
 
 

@@ -6,7 +6,6 @@ and their mean is shrunk towards the mean vector of the known applications, as f
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -14,16 +13,13 @@ from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.vectors import SLOWEST, VectorSamples, levelled, relative
-from perf_assets.models.common import archive
 from perf_assets.models.common.blending import most_even, weight_grid
 from perf_assets.models.common.conformal import conformal_quantile
 from perf_assets.models.vectors.methods import (
     MEAN,
     PAIRWISE,
-    VectorPredictor,
+    VectorMethod,
     fit_method,
-    load_method,
-    save_method,
 )
 from perf_assets.models.vectors.scores import log_errors, same_orders
 
@@ -38,9 +34,6 @@ _MOST_SAMPLES = 3000
 _NEIGHBOURS = 100
 _MOST_KEPT = 6000
 _LEAST_SPREAD = 1e-6
-_BLEND_FILE = "blend.json"
-_COMPONENTS_FOLDER = "components"
-_HELD_OUT_FILE = "held_out.npz"
 
 
 @dataclass(frozen=True)
@@ -64,19 +57,14 @@ class HeldOutVectors:
     log_seconds: Floats
     """True log times, NaN where it did not run."""
     samples: tuple[str, ...] = ()
-    """Configuration and machine of each; none in versions that were registered before they were kept."""
-
-    @property
-    def arrays(self) -> dict[str, Floats]:
-        """Samples x machines, to be stored."""
-        return {"values": self.values, "orders": self.orders, "log_seconds": self.log_seconds}
+    """Configuration and machine of each."""
 
 
 @dataclass(frozen=True)
 class VectorBlend:
     """Weighted means of the components' centred log times, and what held-out rows taught about their errors."""
 
-    components: Mapping[str, VectorPredictor]
+    components: Mapping[str, VectorMethod]
     weights: Mapping[str, float]
     """Weights for times: smallest squared error of relative times; where an application is new, equal but for that of
     the mean vector."""
@@ -128,38 +116,13 @@ class VectorBlend:
         errors = log_errors(self.held_out.log_seconds, self.held_out.values, reference, machines)
         return np.array([conformal_quantile(own[np.isfinite(own)], level) for own in errors.T])
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle; blends of one parent folder share their components there."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, component in self.components.items():
-            save_method(name, component, folder.parent / _COMPONENTS_FOLDER / name)
-        archive.save(folder / _HELD_OUT_FILE, {"samples": self.held_out.samples}, self.held_out.arrays)
-        described = {
-            "values": dict(self.weights),
-            "orders": dict(self.order_weights),
-            "components": sorted(self.components),
-            "seen": sorted(self.seen),
-        }
-        archive.save_description(folder / _BLEND_FILE, described)
-
-    @classmethod
-    def load(cls, folder: Path) -> "VectorBlend":
-        """Read what `save` wrote."""
-        described = archive.load_description(folder / _BLEND_FILE)
-        components = {n: load_method(folder.parent / _COMPONENTS_FOLDER / n) for n in described["components"]}
-        kept, arrays = archive.load(folder / _HELD_OUT_FILE)
-        held_out = HeldOutVectors(
-            **{name: array.astype(float) for name, array in arrays.items()}, samples=tuple(kept.get("samples", ()))
-        )
-        return cls(components, described["values"], described["orders"], held_out, frozenset(described["seen"]))
-
 
 def fit_blend(
     samples: VectorSamples,
     unseen: Unseen | None,
     seed: int,
     settings: VectorSettings,
-    fitted: Mapping[str, VectorPredictor] | None = None,
+    fitted: Mapping[str, VectorMethod] | None = None,
     progress: Progress = lambda _: None,
 ) -> VectorBlend:
     """Choose weights and learn errors on folds within `samples` (of whole applications where those will be new)."""

@@ -49,7 +49,7 @@ def _grow_machine(samples: VectorSamples, piece: tuple[int, int, VaeDnnSettings,
     candidates = np.flatnonzero(np.isfinite(train.log_seconds[:, machine]))
     if len(candidates) < min(SHOTS) or not len(tested):
         return pd.DataFrame(columns=_COLUMNS)
-    net = VaeDnn(settings, seed).fit(others)
+    net = VaeDnn.fit(others, settings, seed)
     rows = np.arange(len(tested))
     true = tested.targets[:, machine] - tested.targets[rows, tested.source]
     errors = [
@@ -67,7 +67,7 @@ def _grow_machine(samples: VectorSamples, piece: tuple[int, int, VaeDnnSettings,
 @lru_cache(1)
 def _retrained(samples: VectorSamples, seed: int, settings: VaeDnnSettings) -> VaeDnn:
     """The net that knows all machines, for all that are left out in turn."""
-    return VaeDnn(settings, seed).fit(samples.at(next(by_sample(samples, seed)).train))
+    return VaeDnn.fit(samples.at(next(by_sample(samples, seed)).train), settings, seed)
 
 
 _COLUMNS = ("machine", "shots", "seed", "method", "mape_ratio", "samples_count")

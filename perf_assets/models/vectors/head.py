@@ -6,9 +6,7 @@ and the row of a ridge regression, which wins where the machine is unlike all ot
 Nothing else of the net changes. The same holds for whatever predicts times of known machines.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import softmax, stdtr, stdtrit
@@ -73,15 +71,6 @@ class Head:
         """Half width of an interval of log times: scatter of the shots, and of the known machines it is told from."""
         own = self.spread * float(stdtrit(self.shots_count - 1, (1 + level) / 2))
         return float(np.hypot(own, of_known @ np.abs(self.weights)))
-
-    def described(self) -> dict[str, object]:
-        """Description to store as JSON."""
-        return asdict(self) | {"weights": self.weights.tolist()}
-
-    @classmethod
-    def of(cls, described: Mapping[str, Any]) -> "Head":
-        """Restore what `described` gave."""
-        return cls(**{**described, "weights": np.array(described["weights"])})
 
 
 @dataclass(frozen=True)

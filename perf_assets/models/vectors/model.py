@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,18 +12,16 @@ from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import HOST, Floats, Mask, PairedSamples
 from perf_assets.features.vectors import FASTEST, SLOWEST, VectorSamples, check_reference, relative
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.contract import Predicted
-from perf_assets.models.common.questions import Questions, load_samples, only_benchmark, save_samples, with_questions
+from perf_assets.models.common.questions import Questions, only_benchmark, with_questions
 from perf_assets.models.vectors.blend import Progress, VectorBlend, fit_blend, places_of
 from perf_assets.models.vectors.head import LEAST_SHOTS, Head
-from perf_assets.models.vectors.methods import VectorPredictor
+from perf_assets.models.vectors.methods import VectorMethod
 from perf_assets.models.vectors.scores import Held, same_orders, vector_scores
 
 LEVEL = 0.9
 """Nominal coverage of the intervals."""
-_FILE = "vector.json"
-_MACHINES = "machines.npz"
 _BLENDS: dict[str, Unseen | None] = {"configuration": None, "application": "application"}
 """What is new in a question, and what is held out to learn about it."""
 
@@ -54,7 +51,7 @@ class VectorPredicted(Predicted):
 
 
 @dataclass(frozen=True)
-class VectorModel:
+class VectorModel(Stored):
     """Two blends, for applications that are known and for new ones, and the machines they speak of."""
 
     trained_machines: tuple[str, ...]
@@ -126,38 +123,6 @@ class VectorModel:
             probability = probability * head[name].stays(known)
         return places_of(self._grown(name, known)), probability
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, blend in self.blends.items():
-            blend.save(folder / name)
-        save_samples(folder / _MACHINES, self.known)
-        described = {name: getattr(self, name) for name in ("feature_names", "applications", "reference")}
-        heads = {machine: {name: head.described() for name, head in own.items()} for machine, own in self.heads.items()}
-        archive.save_description(folder / _FILE, {"machines": self.trained_machines, **described, "heads": heads})
-
-    @classmethod
-    def load(cls, folder: Path) -> "VectorModel":
-        """Read what `save` wrote."""
-        described = archive.load_description(folder / _FILE)
-        blends = {name: VectorBlend.load(folder / name) for name in _BLENDS}
-        machines, features, apps = (tuple(described[name]) for name in ("machines", "feature_names", "applications"))
-        # Versions that were registered before machines could join have no heads.
-        heads = {
-            machine: {name: Head.of(head) for name, head in own.items()}
-            for machine, own in described.get("heads", {}).items()
-        }
-        known = load_samples(folder / _MACHINES)
-        return cls(
-            trained_machines=machines,
-            feature_names=features,
-            applications=apps,
-            reference=described["reference"],
-            blends=blends,
-            known=known,
-            heads=heads,
-        )
-
     def samples(self, runs: Runs) -> VectorSamples:
         """The runs as samples of one configuration each, whose times elsewhere are not known."""
         count, machines = len(runs.sources), self.trained_machines
@@ -220,7 +185,7 @@ def train_vector(
     """Fit both blends; components that they share are fitted once."""
     check_reference(reference, samples.machines)
     blends: dict[str, VectorBlend] = {}
-    fitted: dict[str, VectorPredictor] = {}
+    fitted: dict[str, VectorMethod] = {}
     for name, unseen in _BLENDS.items():
         prefixed_progress = partial(_prefixed, progress, f"new {name}")
         blends[name] = fit_blend(samples, unseen, seed, settings, fitted, prefixed_progress)

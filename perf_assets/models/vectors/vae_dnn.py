@@ -7,21 +7,22 @@
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from perf_assets.core.vector_settings import VaeDnnSettings
 from perf_assets.features.samples import Floats, Indices
 from perf_assets.features.standardise import Scaler
 from perf_assets.features.vectors import VectorSamples, centred
-from perf_assets.models.common import archive
+from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.threads import keep_torch_in_budget
 
 _LEAST_LOG_SIGMA = -6.0
@@ -76,7 +77,6 @@ def vector_head(latent: int, machines: int, hidden: int) -> nn.Sequential:
     )
 
 
-_FILE = "vae_dnn.npz"
 _BATCH = 256
 """Largest batch; small tables are cut into more pieces, or there would be too few steps."""
 _LEAST_STEPS = 16
@@ -84,133 +84,131 @@ _HELD_OUT = 0.1
 """Share of configurations that early stopping looks at."""
 
 
-class VaeDnn:
+@dataclass(frozen=True, eq=False)
+class VaeDnn(Stored):
     """Encoder and regressor; predicts centred log times."""
 
-    def __init__(self, settings: VaeDnnSettings | None = None, seed: int = 0) -> None:
-        self.settings = settings or VaeDnnSettings()
-        self.seed = seed
-        self._machines: tuple[str, ...] = ()
-        self._scaler: Scaler
-        self._centre: Floats
-        self._spread: float
-        self._vae: SigmaVae
-        self._dnn: nn.Sequential
+    settings: VaeDnnSettings
+    machines: tuple[str, ...]
+    scaler: Scaler
+    centre: Floats
+    """Mean of each machine."""
+    spread: float
+    vae: Mapping[str, NDArray[Any]]
+    """Weights of the variational autoencoder."""
+    dnn: Mapping[str, NDArray[Any]]
+    """Weights of the regressor."""
 
-    def fit(self, samples: VectorSamples) -> Self:
+    @classmethod
+    def fit(cls, samples: VectorSamples, settings: VaeDnnSettings | None = None, seed: int = 0) -> "VaeDnn":
         """Run the four stages."""
         keep_torch_in_budget()
-        torch.manual_seed(self.seed)
-        self._machines = samples.machines
-        self._scaler = Scaler.fit(samples.features)
+        torch.manual_seed(seed)
+        settings = settings or VaeDnnSettings()
+        scaler = Scaler.fit(samples.features)
         targets = centred(samples.log_seconds)
         # A machine that ran nothing yet, because it is new, has the mean of all.
-        self._centre = np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1)
-        self._spread = float(np.nanstd(targets - self._centre)) + 1e-6
+        centre = np.nansum(targets, axis=0) / np.maximum(np.isfinite(targets).sum(axis=0), 1)
+        spread = float(np.nanstd(targets - centre)) + 1e-6
         known = np.isfinite(targets)[samples.row]
         data = _Data(
-            *self._inputs(samples),
-            torch.tensor(np.nan_to_num((targets - self._centre) / self._spread)[samples.row], dtype=torch.float32),
+            *_inputs(samples, scaler, samples.machines),
+            torch.tensor(np.nan_to_num((targets - centre) / spread)[samples.row], dtype=torch.float32),
             torch.tensor(known, dtype=torch.float32),
         )
-        features, machines = data.values.shape[1], data.machine.shape[1]
-        self._vae = SigmaVae(features, machines, self.settings.latent, self.settings.vae_hidden)
-        self._dnn = vector_head(self.settings.latent, len(self._machines), self.settings.dnn_hidden)
-        held_out = _held_out(samples, self.seed)
+        nets = _Nets(settings, data.values.shape[1], len(samples.machines))
+        held_out = _held_out(samples, seed)
         learning = np.flatnonzero(~held_out)
         on_cpu = learning[samples.is_cpu[learning]]
-        self._train_vae(data, on_cpu if len(on_cpu) else learning, learning)
-        self._train_jointly(data, learning)
-        self._train_dnn(data, learning, np.flatnonzero(held_out))
-        return self
+        nets.train_vae(data, on_cpu if len(on_cpu) else learning, learning)
+        nets.train_jointly(data, learning)
+        nets.train_dnn(data, learning, np.flatnonzero(held_out))
+        vae, dnn = ({n: t.numpy() for n, t in net.state_dict().items()} for net in (nets.vae, nets.dnn))
+        return cls(
+            settings=settings,
+            machines=samples.machines,
+            scaler=scaler,
+            centre=centre,
+            spread=spread,
+            vae=vae,
+            dnn=dnn,
+        )
 
     def predict(self, samples: VectorSamples) -> Floats:
         """Samples x machines: log times less the level of the configuration."""
         with torch.no_grad():
-            standardised = self._dnn(self._latent(samples)).numpy()
-        return np.asarray(standardised * self._spread + self._centre, float)
+            latent = self._nets.vae.encode(*_inputs(samples, self.scaler, self.machines))[0]
+            standardised = self._nets.dnn(latent).numpy()
+        return np.asarray(standardised * self.spread + self.centre, float)
 
     @property
     def log_sigma(self) -> float:
         """Logarithm of the decoder's learned scale, in standard deviations of the features."""
-        return float(self._vae.log_sigma.detach())
+        return float(self.vae["log_sigma"])
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        folder.mkdir(parents=True, exist_ok=True)
-        weights = {
-            f"{part}/{name}": tensor.numpy()
-            for part, net in (("vae", self._vae), ("dnn", self._dnn))
-            for name, tensor in net.state_dict().items()
-        }
-        described = {"settings": self.settings.model_dump(), "seed": self.seed, "machines": self._machines}
-        described |= {"spread": self._spread, "features": len(self._scaler.mean)}
-        archive.save(folder / _FILE, described, weights | self._scaler.arrays() | {"centre": self._centre})
+    @cached_property
+    def _nets(self) -> "_Nets":
+        nets = _Nets(self.settings, len(self.scaler.mean), len(self.machines))
+        for net, weights in ((nets.vae, self.vae), (nets.dnn, self.dnn)):
+            net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
+        return nets
 
-    @classmethod
-    def load(cls, folder: Path) -> "VaeDnn":
-        """Read what `save` wrote."""
-        described, arrays = archive.load(folder / _FILE)
-        model = cls(VaeDnnSettings(**described["settings"]), described["seed"])
-        model._machines, model._spread = tuple(described["machines"]), described["spread"]
-        model._scaler, model._centre = Scaler.from_arrays(arrays), arrays["centre"]
-        settings, count = model.settings, len(model._machines)
-        model._vae = SigmaVae(described["features"], count, settings.latent, settings.vae_hidden)
-        model._dnn = vector_head(settings.latent, count, settings.dnn_hidden)
-        for part, net in (("vae", model._vae), ("dnn", model._dnn)):
-            net.load_state_dict({n: torch.tensor(array) for n, array in archive.part(f"{part}/", arrays).items()})
-        return model
 
-    def _latent(self, samples: VectorSamples) -> Tensor:
-        return self._vae.encode(*self._inputs(samples))[0]
+def _inputs(samples: VectorSamples, scaler: Scaler, machines: tuple[str, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    values, measured = scaler.transform(samples.features), np.isfinite(samples.features)
+    # A machine that is not known has no place: all zeros.
+    machine = np.array([[name == known for known in machines] for name in samples.machines])[samples.source]
+    return tuple(torch.tensor(part, dtype=torch.float32) for part in (values, measured, machine))  # type: ignore[return-value]
 
-    def _inputs(self, samples: VectorSamples) -> tuple[Tensor, Tensor, Tensor]:
-        values = self._scaler.transform(samples.features)
-        measured = np.isfinite(samples.features)
-        # A machine that is not known has no place: all zeros.
-        machine = np.array([[name == known for known in self._machines] for name in samples.machines])[samples.source]
-        return tuple(torch.tensor(part, dtype=torch.float32) for part in (values, measured, machine))  # type: ignore[return-value]
 
-    def _train_vae(self, data: "_Data", on_cpu: Indices, every: Indices) -> None:
+class _Nets:
+    """Both nets and their training."""
+
+    def __init__(self, settings: VaeDnnSettings, features: int, machines: int) -> None:
+        self.settings = settings
+        self.vae = SigmaVae(features, machines, settings.latent, settings.vae_hidden)
+        self.dnn = vector_head(settings.latent, machines, settings.dnn_hidden)
+
+    def train_vae(self, data: "_Data", on_cpu: Indices, every: Indices) -> None:
         """Stages 1 and 2."""
-        optimiser = torch.optim.Adam(self._vae.parameters(), self.settings.learning_rate)
+        optimiser = torch.optim.Adam(self.vae.parameters(), self.settings.learning_rate)
         for _ in range(self.settings.calibration_epochs):
-            _epoch(on_cpu, optimiser, lambda batch: self._vae.loss(*data.inputs(batch), 0.0)[0])
+            _epoch(on_cpu, optimiser, lambda batch: self.vae.loss(*data.inputs(batch), 0.0)[0])
         for epoch in range(self.settings.ramp_epochs):
             weight = (epoch + 1) / self.settings.ramp_epochs
-            _epoch(every, optimiser, lambda batch, weight=weight: self._vae.loss(*data.inputs(batch), weight)[0])  # type: ignore[misc]
+            _epoch(every, optimiser, lambda batch, weight=weight: self.vae.loss(*data.inputs(batch), weight)[0])  # type: ignore[misc]
 
-    def _train_jointly(self, data: "_Data", rows: Indices) -> None:
+    def train_jointly(self, data: "_Data", rows: Indices) -> None:
         """Stage 3: a feature and a target count the same."""
-        both = [*self._vae.parameters(), *self._dnn.parameters()]
+        both = [*self.vae.parameters(), *self.dnn.parameters()]
         optimiser = torch.optim.Adam(both, self.settings.learning_rate)
 
         def loss(batch: Tensor) -> Tensor:
-            evidence, latent = self._vae.loss(*data.inputs(batch), 1.0)
-            return evidence + data.values.shape[1] * data.error(self._dnn(latent), batch)
+            evidence, latent = self.vae.loss(*data.inputs(batch), 1.0)
+            return evidence + data.values.shape[1] * data.error(self.dnn(latent), batch)
 
         for _ in range(self.settings.joint_epochs):
             _epoch(rows, optimiser, loss, self.settings.rows_an_epoch)
 
-    def _train_dnn(self, data: "_Data", rows: Indices, held_out: Indices) -> None:
+    def train_dnn(self, data: "_Data", rows: Indices, held_out: Indices) -> None:
         """Stage 4, with early stopping; the step size falls to 0."""
         with torch.no_grad():
-            latent = self._vae.encode(*data.inputs(torch.arange(len(data.values))))[0]
-        optimiser = torch.optim.AdamW(self._dnn.parameters(), self.settings.learning_rate, weight_decay=1e-3)
+            latent = self.vae.encode(*data.inputs(torch.arange(len(data.values))))[0]
+        optimiser = torch.optim.AdamW(self.dnn.parameters(), self.settings.learning_rate, weight_decay=1e-3)
         falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.settings.most_dnn_epochs)
         tested = torch.from_numpy(held_out)
-        best, best_error, waited = self._dnn.state_dict(), float("inf"), 0
+        best, best_error, waited = self.dnn.state_dict(), float("inf"), 0
         for _ in range(self.settings.most_dnn_epochs):
-            _epoch(rows, optimiser, lambda b: data.error(self._dnn(latent[b]), b), self.settings.rows_an_epoch)
+            _epoch(rows, optimiser, lambda b: data.error(self.dnn(latent[b]), b), self.settings.rows_an_epoch)
             falling.step()
             with torch.no_grad():
-                error = float(data.error(self._dnn(latent[tested]), tested))
+                error = float(data.error(self.dnn(latent[tested]), tested))
             waited = 0 if error < best_error else waited + 1
             if error < best_error:
-                best, best_error = deepcopy(self._dnn.state_dict()), error
+                best, best_error = deepcopy(self.dnn.state_dict()), error
             if waited >= self.settings.patience:
                 break
-        self._dnn.load_state_dict(best)
+        self.dnn.load_state_dict(best)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 The encoder is kept, so that a machine which comes later is described by its benchmark runs alone.
 """
 
-import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -18,7 +17,7 @@ from perf_assets.core.xamm_config import AUTO
 from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.standardise import Scaler
 from perf_assets.features.tables.xamm_benchmarks import BenchmarkTable
-from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
+from perf_assets.models.amm.embeddings import Embedding
 from perf_assets.models.amm.encoder import AmmOptions, Normalisation, Weighting, adjust, combine, machine_models
 from perf_assets.models.common import archive
 
@@ -28,7 +27,6 @@ _FINEST = 1e-3
 """Times are given to the scaler in thousandths of the shortest, so that its log(1 + x) is a logarithm."""
 _LEAST_SHARE = 0.5
 """Share of the encoder's kernels that a machine which comes later must have run."""
-_WEIGHTS = "embedding."
 
 
 @dataclass(frozen=True)
@@ -53,10 +51,7 @@ class TableEncoder:
     @property
     def version(self) -> str:
         """Identity of the encoder: description, options, weights, and the scale of its inputs."""
-        seen = hashlib.sha256(repr((self.embedding.description(), self.options, self.kernels, self.unit)).encode())
-        for name, array in sorted({**self.embedding.arrays(), **self.scaler.arrays()}.items()):
-            seen.update(name.encode() + np.ascontiguousarray(array).tobytes())
-        return seen.hexdigest()[:16]
+        return archive.identity(self)
 
     def describe(self, table: BenchmarkTable) -> dict[str, Floats]:
         """AMM of each machine of a table, whether it was in training or not."""
@@ -73,35 +68,17 @@ class TableEncoder:
         return replace(self, options=options, fleet_max=float(np.max(vectors)))
 
     def save(self, path: Path) -> None:
-        """Store without pickle."""
-        names = ("kernels", "unit", "fleet_max", "machines", "is_supervised", "training_rows", "is_simulated")
-        description = {
-            **{name: getattr(self, name) for name in names},
-            "embedding": self.embedding.description(),
-            "options": asdict(self.options),
-        }
-        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
-        archive.save(path, description, {**self.scaler.arrays(), **weights})
+        """Store as a file, without pickle."""
+        archive.write(path, self)
 
     @classmethod
     def load(cls, path: Path) -> "TableEncoder":
         """Read what `save` wrote."""
-        stored, arrays = archive.load(path)
         try:
-            return cls(
-                kernels=tuple(stored["kernels"]),
-                unit=float(stored["unit"]),
-                scaler=Scaler.from_arrays(arrays),
-                embedding=restore_embedding(stored["embedding"], archive.part(_WEIGHTS, arrays)),
-                options=AmmOptions(**stored["options"]),
-                fleet_max=float(stored["fleet_max"]),
-                machines=tuple(stored["machines"]),
-                is_supervised=bool(stored["is_supervised"]),
-                training_rows=int(stored["training_rows"]),
-                is_simulated=bool(stored["is_simulated"]),
-            )
-        except (KeyError, TypeError, ValueError, RuntimeError):
-            raise UnreadableFileError(f"{path.name} is no encoder of func amm, or a damaged one") from None
+            encoder: TableEncoder = archive.read(path, cls)
+        except UnreadableFileError as error:
+            raise UnreadableFileError(f"{path.name} is no encoder of func amm ({error}): run func amm again") from None
+        return encoder
 
     def _embedded(self, table: BenchmarkTable) -> dict[str, Floats]:
         """Rows x width by machine; a kernel that was not run is missing."""
@@ -139,7 +116,7 @@ def fit_table_encoder(table: BenchmarkTable, options: AmmOptions | None = None, 
         kernels=table.kernels,
         unit=unit,
         scaler=scaler,
-        embedding=make_embedding("tabnet", seed).fit(learned, targets),
+        embedding=Embedding.fit("tabnet", learned, targets, seed),
         options=AmmOptions(),
         fleet_max=0.0,
         machines=tuple(table.machine_names),

@@ -6,6 +6,7 @@ Two of them are trained on one embedding, with and without AMMs, so that a machi
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,14 +16,12 @@ from perf_assets.features.samples import Floats, Mask
 from perf_assets.features.standardise import Scaler
 from perf_assets.features.tables.xamm_applications import APP, SOURCE, TARGET, ApplicationTable
 from perf_assets.features.tables.xamm_pairs import PairAmms
-from perf_assets.models.amm.embeddings import Embedding, make_embedding, restore_embedding
-from perf_assets.models.common import archive
-from perf_assets.models.common.regressors import Regressor, load_regressor, make_regressor
+from perf_assets.models.amm.embeddings import Embedding
+from perf_assets.models.common.archive import Stored
+from perf_assets.models.common.regressors import Regressor, fit_regressor
 from perf_assets.models.xamm_tables.amm import LEAST_ROWS
 
-MODEL_FILE = "table_source.npz"
 WITH_AMM, WITHOUT_AMM = "with_amm", "without_amm"
-_WEIGHTS = "embedding."
 _DOWNSTREAM = "xgboost"
 _LEAST_FOLDS = 3
 _ROW_FOLDS = 5
@@ -37,8 +36,10 @@ class Predictions:
 
 
 @dataclass(frozen=True)
-class TableSource:
+class TableSource(Stored):
     """Fitted source models that share an embedding."""
+
+    FILE: ClassVar[str] = "table_source.npz"
 
     feature_names: tuple[str, ...]
     scaler: Scaler
@@ -77,46 +78,13 @@ class TableSource:
                 f"{amms.encoder_version}: run func train again with them"
             )
 
-    def save(self, folder: Path) -> None:
-        """Store into a folder, without pickle."""
-        for name, trees in ((WITHOUT_AMM, self.without_amm), (WITH_AMM, self.with_amm)):
-            if trees is not None:
-                (folder / name).mkdir(parents=True, exist_ok=True)
-                trees.save(folder / name)
-        description = {
-            "embedding": self.embedding.description(),
-            "feature_names": self.feature_names,
-            "encoder_version": self.encoder_version,
-            "median_log_ratio": self.median_log_ratio,
-            "applications": self.applications,
-            "training_rows": self.training_rows,
-            "is_simulated": self.is_simulated,
-        }
-        weights = archive.prefixed(_WEIGHTS, self.embedding.arrays())
-        archive.save(folder / MODEL_FILE, description, {**self.scaler.arrays(), **weights})
-
     @classmethod
-    def load(cls, folder: Path) -> "TableSource":
+    def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        stored, arrays = archive.load(folder / MODEL_FILE)
         try:
-            version = stored["encoder_version"]
-            return cls(
-                feature_names=tuple(stored["feature_names"]),
-                scaler=Scaler.from_arrays(arrays),
-                embedding=restore_embedding(stored["embedding"], archive.part(_WEIGHTS, arrays)),
-                without_amm=load_regressor(folder / WITHOUT_AMM),
-                with_amm=None if version is None else load_regressor(folder / WITH_AMM),
-                encoder_version=version,
-                median_log_ratio=float(stored["median_log_ratio"]),
-                applications=tuple(stored["applications"]),
-                training_rows=int(stored["training_rows"]),
-                is_simulated=bool(stored["is_simulated"]),
-            )
-        except (KeyError, TypeError, ValueError, RuntimeError, UnreadableFileError):
-            raise UnreadableFileError(
-                f"{folder} is no source model of func train, or a damaged or old one: run func train again"
-            ) from None
+            return super().load(folder)
+        except UnreadableFileError as error:
+            raise UnreadableFileError(f"{error}: run func train again") from None
 
 
 def fit_table_source(table: ApplicationTable, amms: PairAmms | None, seed: int = 0) -> TableSource:
@@ -125,15 +93,15 @@ def fit_table_source(table: ApplicationTable, amms: PairAmms | None, seed: int =
         raise BadInputError(f"{table.name} has {len(table.features)} rows: training needs {LEAST_ROWS} at least")
     scaler = Scaler.fit(table.features)
     target = table.log_relative_time
-    embedding = make_embedding("tabnet", seed).fit(scaler.transform(table.features), target[:, None])
+    embedding = Embedding.fit("tabnet", scaler.transform(table.features), target[:, None], seed)
     embedded = embedding.transform(scaler.transform(table.features))
     described = None if amms is None else np.hstack([embedded, amms.vectors])
     return TableSource(
         feature_names=table.feature_names,
         scaler=scaler,
         embedding=embedding,
-        without_amm=make_regressor(_DOWNSTREAM, seed).fit(embedded, target),
-        with_amm=None if described is None else make_regressor(_DOWNSTREAM, seed).fit(described, target),
+        without_amm=fit_regressor(_DOWNSTREAM, embedded, target, seed),
+        with_amm=None if described is None else fit_regressor(_DOWNSTREAM, described, target, seed),
         encoder_version=None if amms is None else amms.encoder_version,
         median_log_ratio=float(np.median(target)),
         applications=tuple(table.applications),
@@ -163,7 +131,7 @@ def score_table_source(
     predicted["median_ratio"] = np.full_like(true, np.exp(model.median_log_ratio))
     if train is not None:
         scaler = Scaler.fit(train.features)
-        trees = make_regressor(_DOWNSTREAM, seed).fit(scaler.transform(train.features), train.log_relative_time)
+        trees = fit_regressor(_DOWNSTREAM, scaler.transform(train.features), train.log_relative_time, seed)
         predicted["raw_xgboost"] = np.exp(trees.predict(scaler.transform(test.features)))
     return {
         name: {
@@ -189,8 +157,8 @@ def choose_amms(table: ApplicationTable, candidates: Sequence[PairAmms], seed: i
         scaler = Scaler.fit(train.features)
         seen, asked = scaler.transform(train.features), scaler.transform(table.features[held_out])
         for column, amms in enumerate(candidates):
-            trees = make_regressor(_DOWNSTREAM, seed)
-            trees = trees.fit(np.hstack([seen, amms.without(held_out).vectors]), train.log_relative_time)
+            known = np.hstack([seen, amms.without(held_out).vectors])
+            trees = fit_regressor(_DOWNSTREAM, known, train.log_relative_time, seed)
             wrong = trees.predict(np.hstack([asked, amms.vectors[held_out]])) - truth
             errors[position, column] = np.sqrt(np.mean(wrong**2))
     means = errors.mean(axis=0)

@@ -255,9 +255,9 @@ def _existing_model(folder: Path) -> Path:
 
 def _check_replaceable(folder: Path) -> None:
     """Refuse to put a model in the place of something else."""
-    from perf_assets.models.xamm_tables.source import MODEL_FILE
+    from perf_assets.models.xamm_tables.source import TableSource
 
-    is_other = folder.is_dir() and any(folder.iterdir()) and not (folder / MODEL_FILE).is_file()
+    is_other = folder.is_dir() and any(folder.iterdir()) and not (folder / TableSource.FILE).is_file()
     if folder.is_file() or is_other:
         raise BadInputError(f"src_model_path: {folder} is there and is no source model: name another folder")
 

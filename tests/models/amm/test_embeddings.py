@@ -1,12 +1,15 @@
 """Embeddings learn, also from few rows, and survive storage."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats
-from perf_assets.models.amm.embeddings import EMBEDDINGS, make_embedding, restore_embedding
-from perf_assets.models.amm.tabnet import TabNetEmbedding, batch_size
+from perf_assets.models.amm.embeddings import EMBEDDINGS, Embedding
+from perf_assets.models.amm.nets import batch_size
+from perf_assets.models.common import archive
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +26,9 @@ def test_batches_are_a_quarter_of_the_rows_at_most() -> None:
 
 @pytest.mark.slow
 def test_tabnet_trains_on_200_rows(rows: tuple[Floats, Floats]) -> None:
-    untrained = TabNetEmbedding(epochs=0).fit(*rows)
-    trained = TabNetEmbedding(epochs=40).fit(*rows)
-    before, after = untrained.arrays(), trained.arrays()
+    untrained = Embedding.fit("tabnet", *rows, epochs=0)
+    trained = Embedding.fit("tabnet", *rows, epochs=40)
+    before, after = untrained.weights, trained.weights
     weights = [name for name in before if name.endswith("weight")]
     assert weights
     assert all(not np.array_equal(before[name], after[name]) for name in weights if "final_mapping" in name)
@@ -36,7 +39,7 @@ def test_tabnet_trains_on_200_rows(rows: tuple[Floats, Floats]) -> None:
 
 @pytest.mark.slow
 def test_tabnet_attends_to_what_matters(rows: tuple[Floats, Floats]) -> None:
-    embedding = TabNetEmbedding(epochs=40).fit(*rows)
+    embedding = Embedding.fit("tabnet", *rows, epochs=40)
     importance = embedding.masks(rows[0]).mean(axis=0)
     assert importance.sum() == pytest.approx(1.0)
     assert set(np.argsort(importance)[-2:]) == {3, 7}
@@ -45,7 +48,7 @@ def test_tabnet_attends_to_what_matters(rows: tuple[Floats, Floats]) -> None:
 
 @pytest.mark.slow
 def test_tabnet_embeds_by_sums_of_relu_outputs(rows: tuple[Floats, Floats]) -> None:
-    embedding = TabNetEmbedding(epochs=5).fit(*rows)
+    embedding = Embedding.fit("tabnet", *rows, epochs=5)
     found = embedding.transform(rows[0])
     assert found.shape == (200, 8)
     assert (found >= 0).all()
@@ -54,20 +57,21 @@ def test_tabnet_embeds_by_sums_of_relu_outputs(rows: tuple[Floats, Floats]) -> N
 
 @pytest.mark.parametrize(("kind", "gain"), [("nn", 0.5), ("ae", 0.8), ("vae", 0.95)])
 def test_dense_nets_learn(kind: str, gain: float, rows: tuple[Floats, Floats]) -> None:
-    embedding = make_embedding(kind, epochs=30).fit(*rows)
+    embedding = Embedding.fit(kind, *rows, epochs=30)
     assert embedding.losses[-1] < gain * embedding.losses[0]
     assert embedding.transform(rows[0]).shape == (200, 8)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDINGS)
-def test_embeddings_survive_storage(kind: str, rows: tuple[Floats, Floats]) -> None:
+def test_embeddings_survive_storage(kind: str, rows: tuple[Floats, Floats], tmp_path: Path) -> None:
     settings = {} if kind == "raw" else {"epochs": 3}
-    embedding = make_embedding(kind, seed=1, **settings).fit(*rows)
-    again = restore_embedding(embedding.description(), embedding.arrays())
+    embedding = Embedding.fit(kind, *rows, seed=1, **settings)
+    archive.write(tmp_path / "embedding.npz", embedding)
+    again = archive.read(tmp_path / "embedding.npz", Embedding)
     assert again.transform(rows[0]) == pytest.approx(embedding.transform(rows[0]), abs=1e-6)
 
 
-def test_unknown_embeddings_are_refused() -> None:
+def test_unknown_embeddings_are_refused(rows: tuple[Floats, Floats]) -> None:
     with pytest.raises(BadInputError, match="use one of raw"):
-        make_embedding("pca")
+        Embedding.fit("pca", *rows)

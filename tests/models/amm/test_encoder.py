@@ -9,6 +9,7 @@ import pytest
 from perf_assets.core.errors import BadInputError, UnreadableFileError
 from perf_assets.features.fleet.samples import fleet_samples
 from perf_assets.models.amm.encoder import AmmEncoder, AmmOptions, adjust, combine, fit_encoder, machine_models
+from perf_assets.models.common import archive
 from tests.features.fleet_tables import fleet_tables, with_half_of_the_threads
 from tests.models.fleets import fleet
 
@@ -83,8 +84,8 @@ def vars_of(samples: object) -> dict[str, object]:
 def test_an_encoder_survives_storage(tmp_path: Path, embedding: str) -> None:
     samples = fleet()
     encoder = fit_encoder(samples, AmmOptions("l2", normalize="fleet_max"), embedding=embedding)
-    encoder.save(tmp_path / "encoder.npz")
-    again = AmmEncoder.load(tmp_path / "encoder.npz")
+    archive.write(tmp_path / "encoder.npz", encoder)
+    again = archive.read(tmp_path / "encoder.npz", AmmEncoder)
     assert again.machine_models(samples) == pytest.approx(encoder.machine_models(samples), abs=1e-6)
     assert (again.version, again.reference) == (encoder.version, "a")
     assert [path.name for path in tmp_path.iterdir()] == ["encoder.npz"]
@@ -105,7 +106,7 @@ def test_how_a_machine_scales_between_one_core_and_all_is_part_of_its_amm() -> N
 def test_a_foreign_file_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"hello")
     with pytest.raises(UnreadableFileError, match="no saved model"):
-        AmmEncoder.load(tmp_path / "x.npz")
+        archive.read(tmp_path / "x.npz", AmmEncoder)
 
 
 def test_an_amm_needs_a_benchmark() -> None:

@@ -1,9 +1,12 @@
 """The average of processes: exact leave-one-out, a bounded price of useless sources, the same after storing."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from perf_assets.features.samples import Floats
+from perf_assets.models.common import archive
 from perf_assets.models.common.averaged_gp import (
     SOURCE_FUNCTIONS,
     SOURCE_METRIC,
@@ -96,17 +99,11 @@ def test_predictions_in_drawn_metrics_do_not_depend_on_the_rows_beside() -> None
     assert model.predict(Inputs.alone(rows[30:])) == pytest.approx(by_row, abs=1e-9)
 
 
-def test_models_stored_before_metrics_were_drawn_answer() -> None:
-    model = AveragedGp.fit(Inputs.alone(ROWS[:12]), TARGET[:12])
-    arrays = {name: values for name, values in model.arrays().items() if not name.startswith("metric_")}
-    again = AveragedGp.restore(model.description(), arrays)
-    assert np.isfinite(again.predict(Inputs.alone(ROWS[12:]))).all()
-
-
-def test_the_same_after_storing() -> None:
+def test_the_same_after_storing(tmp_path: Path) -> None:
     inputs = with_source(ROWS[:12], TRUTH[:12])
     model = AveragedGp.fit(inputs, TARGET[:12])
-    again = AveragedGp.restore(model.description(), model.arrays())
+    archive.write(tmp_path / "average.npz", model)
+    again = archive.read(tmp_path / "average.npz", AveragedGp)
     assert again.predict(inputs) == pytest.approx(model.predict(inputs), abs=1e-12)
     assert set(model.shares) == {TARGET_ONLY, SOURCE_METRIC, SOURCE_FUNCTIONS}
 

@@ -1,11 +1,20 @@
 """Models of few rows: right where it can be told, and the same after storing."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 
-from perf_assets.models.common.small_models import FIT_SMALL, fit_extra_trees, fit_xgboost, restore, ridge_with_held_out
+from perf_assets.models.common import archive
+from perf_assets.models.common.small_models import (
+    FIT_SMALL,
+    SmallModel,
+    fit_extra_trees,
+    fit_xgboost,
+    ridge_with_held_out,
+)
 
 GENERATOR = np.random.default_rng(0)
 INPUTS = GENERATOR.normal(size=(40, 5))
@@ -13,9 +22,10 @@ TARGET = INPUTS @ [1.0, -0.5, 0.2, 0.0, 0.0] + 0.3 * np.sin(3 * INPUTS[:, 0])
 
 
 @pytest.mark.parametrize("name", list(FIT_SMALL))
-def test_a_model_is_the_same_after_storing(name: str) -> None:
+def test_a_model_is_the_same_after_storing(name: str, tmp_path: Path) -> None:
     model = FIT_SMALL[name](INPUTS, TARGET, 0)
-    again = restore(model.kind, model.description(), model.arrays())
+    archive.write(tmp_path / "small.npz", model)
+    again = archive.read(tmp_path / "small.npz", SmallModel)
     asked = GENERATOR.normal(size=(9, 5))
     assert again.predict(asked) == pytest.approx(model.predict(asked))
     error = np.mean((model.predict(INPUTS) - TARGET) ** 2)

@@ -21,7 +21,7 @@ def samples() -> PairedSamples:
 
 @pytest.fixture(scope="module")
 def fitted(samples: PairedSamples) -> BenchmarkAttention:
-    return BenchmarkAttention(SETTINGS).fit(samples.hide_machine(3))
+    return BenchmarkAttention.fit(samples.hide_machine(3), SETTINGS)
 
 
 def test_runs_behave_like_the_kernel_they_are_made_of(samples: PairedSamples, fitted: BenchmarkAttention) -> None:

@@ -10,13 +10,14 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.folds import leave_one_application_out, leave_one_machine_out
 from perf_assets.features.samples import PairedSamples
 from perf_assets.infra.threads import thread_budget
-from perf_assets.models.common.regressors import DOWNSTREAM, make_regressor
+from perf_assets.models.common import archive
+from perf_assets.models.common.regressors import DOWNSTREAM, fit_regressor
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.bilinear import BilinearModel
 from perf_assets.models.source.blend import HeldOutFold, choose_weights, fit_blend
 from perf_assets.models.source.evaluation import evaluate_relative, mean_over_pairs
 from perf_assets.models.source.methods import MethodFactory, best_components, default_methods
-from perf_assets.models.source.mixture import KernelMixture, MachineMixture
+from perf_assets.models.source.mixture import ElsewhereSettings, KernelMixture, MachineMixture
 from perf_assets.models.source.tree_features import Rates
 from tests.models.fleets import SPEEDS, fleet
 
@@ -35,22 +36,24 @@ def test_downstream_models_learn_and_repeat(name: str) -> None:
     generator = np.random.default_rng(0)
     features = generator.standard_normal((400, 4))
     target = features[:, 0] * 2
-    found = make_regressor(name, 0).fit(features, target, np.ones(400)).predict(features)
+    found = fit_regressor(name, features, target, 0, np.ones(400)).predict(features)
     assert np.corrcoef(found, target)[0, 1] > 0.9
-    assert make_regressor(name, 0).fit(features, target, np.ones(400)).predict(features) == pytest.approx(found)
+    assert fit_regressor(name, features, target, 0, np.ones(400)).predict(features) == pytest.approx(found)
 
 
 def test_unknown_downstream_models_are_refused() -> None:
     with pytest.raises(BadInputError, match="use one of xgboost"):
-        make_regressor("svm", 0)
+        fit_regressor("svm", np.zeros((2, 1)), np.zeros(2), 0)
 
 
 @pytest.mark.parametrize(("model", "share"), [(BilinearModel, 0.5), (AnchoredTrees, 0.8)])
-def test_machine_models_beat_the_mean_ratio(model: type, share: float, samples: PairedSamples) -> None:
+def test_machine_models_beat_the_mean_ratio(
+    model: type[BilinearModel | AnchoredTrees], share: float, samples: PairedSamples
+) -> None:
     fold = next(iter(leave_one_machine_out(samples)))
     true = samples.log_relative_time(fold.test)
     mean = MethodFactory().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
-    found = model().fit(fold.train).predict(samples, fold.test)
+    found = model.fit(fold.train).predict(samples, fold.test)
     assert np.abs(found - true).mean() < share * np.abs(mean - true).mean()
 
 
@@ -118,7 +121,7 @@ def test_caution_is_learned_where_machines_differ_much() -> None:
 
 def test_a_run_is_a_mixture_of_kernels(samples: PairedSamples) -> None:
     fold = next(iter(leave_one_machine_out(samples)))
-    fitted = KernelMixture().fit(fold.train)
+    fitted = KernelMixture.fit(fold.train)
     wrong = np.abs(fitted.predict(samples, fold.test) - samples.log_relative_time(fold.test)).mean()
     mean = MethodFactory().fit("benchmark_mean", fold.train, "machine").predict(samples, fold.test)
     assert wrong < np.abs(mean - samples.log_relative_time(fold.test)).mean()
@@ -129,10 +132,9 @@ def test_rates_are_those_of_a_run_of_twice_the_length_and_need_counters(samples:
     rates = Rates.fit(samples, 0)
     longer = replace(samples, counters=2 * samples.counters, log_seconds=samples.log_seconds + np.log(2))
     assert rates.columns(longer, examples) == pytest.approx(rates.columns(samples, examples))
-    rates.save(tmp_path / "rates.npz")
-    assert np.array_equal(
-        Rates.load(tmp_path / "rates.npz").columns(samples, examples), rates.columns(samples, examples)
-    )
+    archive.write(tmp_path / "rates.npz", rates)
+    again = archive.read(tmp_path / "rates.npz", Rates)
+    assert np.array_equal(again.columns(samples, examples), rates.columns(samples, examples))
     arguments = replace(samples, counters=np.broadcast_to(samples.counters[:1], samples.counters.shape))
     with pytest.raises(BadInputError, match="rates_xgboost: needs counters"):
         MethodFactory().fit("rates_xgboost", arguments, "application")
@@ -140,11 +142,11 @@ def test_rates_are_those_of_a_run_of_twice_the_length_and_need_counters(samples:
 
 def test_times_of_parts_add_up_and_no_part_is_negative(samples: PairedSamples) -> None:
     """A run that is the sum of two kernels is found on a new machine, though there are more kernels than machines."""
-    fitted = KernelMixture(settings=[1e-4]).fit(samples.hide_machine(0))
+    fitted = KernelMixture.fit(samples.hide_machine(0), ElsewhereSettings(tried=(1e-4,)))
     stream, gemm = (samples.log_seconds[:, samples.apps == name][:, 5] for name in ("stream", "gemm"))
     both = np.logaddexp(stream, gemm)
-    machines = np.arange(len(fitted._machines))
-    known = both[[samples.machines.index(name) for name in fitted._machines]]
+    machines = np.arange(len(fitted.machines))
+    known = both[[samples.machines.index(name) for name in fitted.machines]]
     assert fitted.expected(samples, 0, machines, known[None]) == pytest.approx(both[:1], abs=0.03)
     faster = known - 3.0
     assert fitted.expected(samples, 0, machines, faster[None]) == pytest.approx(both[:1] - 3.0, abs=0.03)
@@ -156,21 +158,21 @@ def test_the_level_of_a_mixture_is_not_shrunk_by_a_strong_penalty(samples: Paire
     slower = samples.log_seconds.copy()
     slower[0] = slower[1] + 4.0
     shifted = replace(samples, log_seconds=slower)
-    fitted = MachineMixture().fit(shifted.hide_machine(0))
-    fitted.setting = max(MachineMixture.SETTINGS)
+    fitted = MachineMixture.fit(shifted.hide_machine(0))
+    fitted = replace(fitted, setting=max(MachineMixture.DEFAULTS.tried))
     times = slower[1:2][:, ~samples.is_benchmark].T
     assert fitted.expected(shifted, 0, np.array([0]), times)[:, None] == pytest.approx(times + 4.0, abs=0.05)
 
 
 def test_a_mixture_takes_one_of_the_penalties_that_it_is_given(samples: PairedSamples) -> None:
     known = samples.hide_machine(0)
-    assert MachineMixture(settings=[0.3]).fit(known).setting == 0.3
-    assert MachineMixture().fit(known).setting in MachineMixture.SETTINGS
+    assert MachineMixture.fit(known, ElsewhereSettings(tried=(0.3,))).setting == 0.3
+    assert MachineMixture.fit(known).setting in MachineMixture.DEFAULTS.tried
 
 
 def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> None:
     fold = list(leave_one_machine_out(samples))[3]
-    fitted = MachineMixture().fit(fold.train)
+    fitted = MachineMixture.fit(fold.train)
     weights, _ = fitted.weights(samples, 3, np.arange(4))
     assert weights.sum() == pytest.approx(1.0)
     error = np.abs(fitted.predict(samples, fold.test) - samples.log_relative_time(fold.test))
@@ -178,7 +180,7 @@ def test_a_new_machine_is_a_mixture_of_known_ones(samples: PairedSamples) -> Non
     assert fitted.weights(samples, 1, np.arange(4))[0] == pytest.approx([0, 1, 0, 0])
     unknown = fold.train.hide_application("fft")
     test = fold.test.where(samples.apps[fold.test.row] == "fft")
-    imputed = MachineMixture().fit(unknown).predict(samples, test)
+    imputed = MachineMixture.fit(unknown).predict(samples, test)
     assert np.abs(imputed - samples.log_relative_time(test)).mean() < 0.2
 
 

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from perf_assets.models.source.attention import AttentionSettings
 from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.settings import SourceSettings
-from perf_assets.models.source.stored import StoredPredictor, load_predictor, save_predictor
+from perf_assets.models.source.stored import StoredPredictor, load_predictor
 from perf_assets.models.source.training import TrainedSource, behaves_like, feature_masks
 from perf_assets.models.source.tree_features import fit_embedding
 from perf_assets.workflows.machines.describe import described_rows
@@ -49,8 +50,8 @@ def questions(fleet: PairedSamples, examples: Examples) -> Questions:
 def test_every_method_survives_storage(name: str, fleet: PairedSamples, tmp_path: Path) -> None:
     factory = MethodFactory(0, attention=AttentionSettings(steps=5, members=1))
     fitted = factory.fit(name, fleet.hide_machine(2), "machine")
-    save_predictor(fitted, tmp_path)  # type: ignore[arg-type]
-    again: StoredPredictor = load_predictor(tmp_path)
+    cast(StoredPredictor, fitted).save(tmp_path)
+    again = load_predictor(tmp_path)
     examples = fleet.examples()
     assert again.predict(fleet, examples) == pytest.approx(fitted.predict(fleet, examples), abs=1e-5)
     with pytest.raises(UnreadableFileError):

@@ -16,7 +16,6 @@ from perf_assets.models.target.causes import (
     RunInputs,
     Spreads,
     fit_processes,
-    restore,
 )
 from perf_assets.models.target.correction import fit_correction, fit_paired
 from perf_assets.models.target.evaluation import shuffled_runs
@@ -93,8 +92,8 @@ def test_runs_of_the_target_teach_nothing(samples: PairedSamples) -> None:
     first, second = (fit_prior(data, TARGET, 0, None, FAST) for data in (samples, other))
     assert first.weights == second.weights
     assert first.half_widths == second.half_widths
-    for name, values in first.expected.arrays().items():
-        assert values == pytest.approx(second.expected.arrays()[name])
+    for name, values in vars(first.expected).items():
+        assert values == pytest.approx(getattr(second.expected, name))
 
 
 def test_weights_go_to_what_was_right_and_to_no_change_where_nothing_was(samples: PairedSamples) -> None:
@@ -192,10 +191,9 @@ def test_each_from_the_others_is_what_a_fit_without_it_says() -> None:
     residual = 0.3 + 0.2 * (runs.apps == "x") + 0.1 * runs.profile[:, 0]
     process = fit_processes(runs, residual, Spreads(0.3, 0.2))[1]
     means, spreads = process.without_each(runs)
-    description = {"amplitudes": process.amplitudes, "length": process.length, "evidence": 0.0}
     for left_out in range(len(runs)):
         others = np.delete(np.arange(len(runs)), left_out)
-        again = restore(description, runs.at(others), residual[others])
+        again = replace(process, runs=runs.at(others), residual=residual[others])
         here = runs.at(np.array([left_out]))
         assert means[left_out] == pytest.approx(again.mean(here)[0], abs=1e-6)
         assert spreads[left_out] == pytest.approx(np.sqrt(again.variance(here)[0] + again.noise**2), abs=1e-6)
@@ -300,7 +298,7 @@ def test_a_prior_that_is_not_better_leaves_the_answer_to_the_time_on_the_source(
 ) -> None:
     rows = shuffled_runs(samples, SOURCE, TARGET, 0)
     prior = replace(fit_prior(samples, TARGET, 0, None, ("bilinear",), SOURCE), weights={"bilinear": 1.0})
-    prior = replace(prior, components={"bilinear": BilinearModel().fit(samples.hide_machine(TARGET))})
+    prior = replace(prior, components={"bilinear": BilinearModel.fit(samples.hide_machine(TARGET))})
     unsure = replace(prior, beats_no_change=False)
     unsure.save(tmp_path)
     assert not Prior.load(tmp_path).beats_no_change

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from perf_assets.features.standardise import signed_log
+from perf_assets.models.common import archive
 from perf_assets.models.transfer.alignment import Alignment
 from perf_assets.models.transfer.alignment_starts import SourceRows, by_transport, matched
 from perf_assets.models.transfer.source_net import SourceNet
@@ -23,8 +24,8 @@ def test_the_source_model_learns_and_is_the_same_after_storing(source: Source, t
     error = np.mean((source.net.predict(fresh.counters) - fresh.target) ** 2)
     assert error < 0.1 * np.var(fresh.target)
     assert 0 < source.net.held_out_error < 0.2
-    source.net.save(tmp_path / "net.npz")
-    again = SourceNet.load(tmp_path / "net.npz")
+    source.net.save(tmp_path)
+    again = SourceNet.load(tmp_path)
     assert again.predict(fresh.counters) == pytest.approx(source.net.predict(fresh.counters))
 
 
@@ -43,7 +44,7 @@ def test_homogeneous_tables_share_a_model_and_others_do_not() -> None:
     assert len(first.rows.target) == 120
 
 
-def test_alignment_finds_a_factor_from_few_shots(source: Source) -> None:
+def test_alignment_finds_a_factor_from_few_shots(source: Source, tmp_path: Path) -> None:
     target = table("t", seed=2, slowness=20.0)
     start = matched(source.rows, target.counter_names, {name: name for name in target.counter_names})
     assert start is not None
@@ -53,7 +54,8 @@ def test_alignment_finds_a_factor_from_few_shots(source: Source) -> None:
     unchanged = np.mean((source.net.predict(target.counters[rest]) - target.target[rest]) ** 2)
     assert unchanged > 5
     assert error < 0.15
-    again = Alignment.restore(source.net, fitted.description(), fitted.arrays())
+    archive.write(tmp_path / "alignment.npz", fitted)
+    again = archive.read(tmp_path / "alignment.npz", Alignment)
     assert again.predict(target.counters) == pytest.approx(fitted.predict(target.counters))
 
 

@@ -128,8 +128,8 @@ def test_the_model_is_the_same_after_storing(name: str, request: pytest.FixtureR
     task: TransferTask = request.getfixturevalue(name)
     product = fit_product(task, MANY)
     assert product.model is not None
-    product.model.save(tmp_path / "model.npz")
-    again = TransferAverage.load(tmp_path / "model.npz")
+    product.model.save(tmp_path)
+    again = TransferAverage.load(tmp_path)
     counters = task.target.counters
     assert again.predict(counters) == pytest.approx(product.model.predict(counters), abs=1e-6)
     assert again.predict(counters) == pytest.approx(product.predict_rows(np.arange(240)), abs=1e-6)

@@ -22,7 +22,7 @@ from perf_assets.features.vectors import (
 from perf_assets.models.vectors import blend as vector_blend
 from perf_assets.models.vectors.blend import choose_weights, clearness, shrunk_weights
 from perf_assets.models.vectors.evaluation import evaluate_vectors, majority_order
-from perf_assets.models.vectors.methods import Majority, MeanVector, fit_method, load_method, save_method
+from perf_assets.models.vectors.methods import Majority, MeanVector, fit_method
 from perf_assets.models.vectors.model import Runs, VectorModel, train_vector
 from perf_assets.models.vectors.scores import Held, area_under, doubt_scores, roc, same_orders, vector_scores
 from perf_assets.models.vectors.vae_dnn import SigmaVae, VaeDnn, soft_clip
@@ -84,20 +84,20 @@ def test_what_is_missing_does_not_enter_the_likelihood() -> None:
 def test_the_net_learns_the_law_and_survives_storing(samples: VectorSamples, tmp_path: Path) -> None:
     fold = next(by_sample(samples, 0))
     train, test = samples.at(fold.train), samples.at(fold.test)
-    net = VaeDnn(SMALL).fit(train)
+    net = VaeDnn.fit(train, SMALL)
     found = net.predict(test)
     error = np.nanmean((centred(test.log_seconds)[test.row] - found) ** 2)
     assert error < 0.05 * np.nanvar(centred(test.log_seconds))
     net.save(tmp_path)
     assert VaeDnn.load(tmp_path).predict(test) == pytest.approx(found, abs=1e-5)
-    assert VaeDnn(SMALL).fit(train).predict(test) == pytest.approx(found)
+    assert VaeDnn.fit(train, SMALL).predict(test) == pytest.approx(found)
 
 
 @pytest.mark.parametrize("name", ["random_forest", "xgboost", "pairwise", "majority", "mean"])
 def test_methods_survive_storing(samples: VectorSamples, name: str, tmp_path: Path) -> None:
     fitted = fit_method(name, samples, 0, SETTINGS)
-    save_method(name, fitted, tmp_path / name)
-    assert load_method(tmp_path / name).predict(samples) == pytest.approx(fitted.predict(samples), abs=1e-4)
+    fitted.save(tmp_path)
+    assert type(fitted).load(tmp_path).predict(samples) == pytest.approx(fitted.predict(samples), abs=1e-4)
 
 
 def test_the_majority_is_the_most_frequent_order() -> None:
