@@ -7,7 +7,7 @@ import pytest
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Indices, PairedSamples
-from perf_assets.models.target.causes import describe, restore, without_profile
+from perf_assets.models.target.causes import without_profile
 from perf_assets.models.target.correction import PairedModel, fit_correction
 from perf_assets.models.target.planner import node_hours, plan
 from tests.models.fleets import fleet
@@ -49,7 +49,7 @@ def test_expected_error_is_what_a_process_with_that_run_expects(
     single = replace(model, processes=[process], shares=np.ones(1), has_prior=model.has_prior[:1])
     run = plan(single, samples, candidates, budget=1)[0]
     shots = np.append(candidates[:2], run.row)
-    after = restore(describe(process), single.view.of(samples, SOURCE, shots), np.zeros(3))
+    after = replace(process, runs=single.view.of(samples, SOURCE, shots), residual=np.zeros(3))
     variance = after.variance(single.view.of(samples, SOURCE, candidates)) + process.noise**2
     assert run.error_after == pytest.approx(np.sqrt(2 / np.pi) * np.sqrt(variance).mean(), rel=1e-3)
 
