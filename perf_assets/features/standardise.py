@@ -1,6 +1,5 @@
 """Counters span ten orders of magnitude: signed logarithm, then one mean and spread for all training machines."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,15 +32,6 @@ class Scaler:
         mean = np.nansum(logs, axis=0) / count
         spread = np.sqrt(np.nansum((logs - mean) ** 2, axis=0) / count)
         return cls(mean, spread + _LEAST_SPREAD)
-
-    def arrays(self) -> dict[str, Floats]:
-        """Arrays to store, by name."""
-        return {"mean": self.mean, "spread": self.spread}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Floats]) -> "Scaler":
-        """Restore what `arrays` gave, among other arrays or not."""
-        return cls(arrays["mean"], arrays["spread"])
 
     def transform(self, values: Floats) -> Floats:
         """Standardised and clipped; what is missing becomes 0, the mean of the training rows."""

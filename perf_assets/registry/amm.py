@@ -15,10 +15,11 @@ from perf_assets.models.common import archive
 from perf_assets.models.source.amm_options import ENCODER_FILE, TrainedEncoder
 from perf_assets.registry.lineage import AMM, ENCODER, SOURCE, sources_in_use
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.versions import CHAMPION, fitted_folder, promote, tags_by_version, versions
+from perf_assets.registry.versions import CHAMPION, load_fitted, promote, tags_by_version, versions
 
 _COLUMNS = ("machine", "kernel", "problem_size", "placement", "seconds_per_rep")
 NAME = AMM
+_TRAIN = "run 'perf-assets train'"
 SIGNATURE = ModelSignature(
     inputs=Schema(
         [
@@ -87,7 +88,7 @@ def load_encoder() -> tuple[int, TrainedEncoder]:
     number = versions(NAME).get(CHAMPION) if has_registry() else None
     if number is None:
         raise BadInputError("there is no AMM encoder yet: run 'perf-assets train'")
-    return number, TrainedEncoder.load(fitted_folder(NAME, number))
+    return number, load_fitted(TrainedEncoder.load, NAME, number, _TRAIN)
 
 
 def frozen_encoder(version: int) -> AmmEncoder:
@@ -97,8 +98,7 @@ def frozen_encoder(version: int) -> AmmEncoder:
 
 @lru_cache(maxsize=16)
 def _frozen_encoder(store: str, version: int) -> AmmEncoder:
-    encoder: AmmEncoder = archive.read(fitted_folder(NAME, version) / ENCODER_FILE, AmmEncoder)
-    return encoder
+    return load_fitted(lambda folder: archive.read(folder / ENCODER_FILE, AmmEncoder), NAME, version, _TRAIN)
 
 
 def encoders_in_use() -> list[int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from perf_assets.core.errors import BadInputError, RegistryError
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.paths import has_registry
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.source.basis import PriorBasis
@@ -16,11 +16,12 @@ from perf_assets.registry.lineage import SOURCE
 from perf_assets.registry.pyfunc import source as source_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.tables.source import SIGNATURE, example_questions
-from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, versions
+from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, load_fitted, versions
 
 NAME = SOURCE
 WITH_AMM, WITHOUT_AMM = SOURCE_ALIASES
 _BASIS, _EMBEDDING = "basis", "embedding"
+_TRAIN = "run 'perf-assets train'"
 
 
 def register_source(
@@ -90,27 +91,22 @@ def _comparable(scores: pd.DataFrame, method: str) -> dict[str, float]:
 
 def load_source(version: int) -> SourceModel:
     """A registered version."""
-    try:
-        return SourceModel.load(fitted_folder(NAME, version))
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"{NAME} version {version} was stored by another version of perf_assets ({error!r})"
-        raise RegistryError(f"{message}: run 'perf-assets train'") from None
+    return load_fitted(SourceModel.load, NAME, version, _TRAIN)
 
 
 def load_basis(version: int) -> PriorBasis:
     """What target models start from, of a registered version with AMMs."""
-    folder = fitted_folder(NAME, version) / _BASIS
-    if not folder.is_dir():
+    if not (fitted_folder(NAME, version) / _BASIS).is_dir():
         raise BadInputError(
             f"target models cannot start from {NAME} version {version}, which has no members without a machine: name "
             f"one of {WITH_AMM}, or run 'perf-assets train'"
         )
-    return PriorBasis.load(folder)
+    return load_fitted(lambda folder: PriorBasis.load(folder / _BASIS), NAME, version, _TRAIN)
 
 
 def load_embedding(version: int) -> Embedded:
     """The embedding of runs that was fitted with a registered version with AMMs."""
-    return Embedded.load(fitted_folder(NAME, version) / _EMBEDDING)
+    return load_fitted(lambda folder: Embedded.load(folder / _EMBEDDING), NAME, version, _TRAIN)
 
 
 def source_in_use() -> int:

@@ -9,7 +9,7 @@ import pandas as pd
 from mlflow.entities import Metric
 
 from perf_assets.core.catalogue import Resolved
-from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
+from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.core.metrics import mape
 from perf_assets.features.counters.raw import load_formulas, save_formulas
 from perf_assets.models.target.model import AdaptedTarget
@@ -19,15 +19,14 @@ from perf_assets.registry.versions import (
     CHALLENGER,
     CHAMPION,
     fitted_folder,
+    load_fitted,
+    shown_alias,
     tags_of,
     versions,
     versions_of,
-    versions_with,
 )
 
 FORMULAS = "counters.json"
-INPUTS = "inputs_digest"
-"""Tag with the digest of what a version was made of."""
 UNPAIRED = "transfer"
 """Kind of the versions that predict from counters of the machine itself, because its runs pair with no other's."""
 
@@ -162,14 +161,8 @@ def load_target(machine: str, version: int) -> tuple[AdaptedTarget, list[Resolve
             f"{name} version {version} predicts from counters measured on {machine} itself, because its runs pair with "
             f"those of no other machine: ask it with a table of them ('perf-assets predict --model {name} TABLE')"
         )
-    folder = fitted_folder(name, version)
-    try:
-        return AdaptedTarget.load(folder), load_formulas(folder / FORMULAS)
-    except (KeyError, TypeError, ValueError) as error:
-        raise RegistryError(
-            f"{name} version {version} was stored by another version of perf_assets ({error!r}): "
-            f"run 'perf-assets adapt --machine {machine}'"
-        ) from None
+    adapted = load_fitted(AdaptedTarget.load, name, version, f"run 'perf-assets adapt --machine {machine}'")
+    return adapted, load_formulas(fitted_folder(name, version) / FORMULAS)
 
 
 def is_unpaired(machine: str, version: int) -> bool:
@@ -185,16 +178,10 @@ def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:
 
 def shown_version(machine: str) -> tuple[str, int]:
     """Alias and version to tell of."""
-    aliases = versions(registered_name(machine))
-    for alias in (CHAMPION, CHALLENGER):
-        if alias in aliases:
-            return alias, aliases[alias]
-    raise UnknownError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
-
-
-def made_of(machine: str, inputs_digest: str) -> int | None:
-    """The newest version that was made of these inputs, whatever became of it."""
-    return max(versions_with(registered_name(machine), INPUTS, inputs_digest), default=None)
+    shown = shown_alias(registered_name(machine))
+    if shown is None:
+        raise UnknownError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
+    return shown
 
 
 def _severity(adapted: AdaptedTarget) -> str:

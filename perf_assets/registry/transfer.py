@@ -8,11 +8,10 @@ import pandas as pd
 from mlflow.models import ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
 
-from perf_assets.core.errors import RegistryError, UnknownError, UnreadableFileError
+from perf_assets.core.errors import UnknownError
 from perf_assets.models.transfer.adapted import AdaptedTransfer
 from perf_assets.registry.store import Candidate, Version, register
-from perf_assets.registry.target import INPUTS
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions, versions_with
+from perf_assets.registry.versions import CHALLENGER, load_fitted, shown_alias
 
 PREFIX = "perf-transfer-"
 _MOST_PARAM = 500
@@ -117,27 +116,16 @@ _METRICS = ("mape", "log_rmse")
 
 def load_transfer(name: str, version: int) -> AdaptedTransfer:
     """A registered version."""
-    try:
-        return AdaptedTransfer.load(fitted_folder(name, version))
-    except UnreadableFileError as error:
-        raise RegistryError(
-            f"{name} version {version} was stored by another version of perf_assets ({error}): adapt it again"
-        ) from None
+    return load_fitted(AdaptedTransfer.load, name, version, "adapt it again")
 
 
 def shown_of(dataset: str) -> tuple[str, int, AdaptedTransfer]:
     """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
     name = registered_name(dataset)
-    aliases = versions(name)
-    for alias in (CHAMPION, CHALLENGER):
-        if alias in aliases:
-            return alias, aliases[alias], load_transfer(name, aliases[alias])
-    raise UnknownError(f"there is no model of dataset {dataset!r}: run 'perf-assets adapt --dataset {dataset}'")
-
-
-def made_of(dataset: str, inputs_digest: str) -> int | None:
-    """The newest version that was made of these inputs, whatever became of it."""
-    return max(versions_with(registered_name(dataset), INPUTS, inputs_digest), default=None)
+    shown = shown_alias(name)
+    if shown is None:
+        raise UnknownError(f"there is no model of dataset {dataset!r}: run 'perf-assets adapt --dataset {dataset}'")
+    return *shown, load_transfer(name, shown[1])
 
 
 _ANSWERS = ("predicted", "lower", "upper")

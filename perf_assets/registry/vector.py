@@ -12,7 +12,7 @@ from perf_assets.models.vectors.model import TrainedVector, VectorModel
 from perf_assets.registry.pyfunc import vector as vector_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.tables.vector import SIGNATURE, example_questions
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, fitted_folder, versions
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, load_fitted, versions
 
 NAME = "perf-relative-vector"
 ALIAS = CHAMPION
@@ -43,7 +43,7 @@ def champion_vector() -> VectorModel:
 
 def load_vector(version: int) -> VectorModel:
     """A registered version."""
-    return VectorModel.load(fitted_folder(NAME, version))
+    return load_fitted(VectorModel.load, NAME, version, "run 'perf-assets vectors'")
 
 
 def register_joined(

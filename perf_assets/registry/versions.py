@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import mlflow
@@ -17,16 +17,19 @@ from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
-from perf_assets.core.errors import BadInputError, RegistryError
+from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
 from perf_assets.core.paths import is_own_registry, mlflow_tracking_uri
 from perf_assets.core.text import without_passwords
 from perf_assets.registry.store import first_line, open_store
 
 _log = logging.getLogger("perf_assets.registry")
+Fitted = TypeVar("Fitted")
 CHAMPION, CHALLENGER = "champion", "challenger"
 SOURCE_ALIASES = ("with-amm", "without-amm")
 COMPARABLE = ("mape", "mape_target_only", "mape_unchanged", "coverage_90", "shots", "severity")
 """Metrics that have the same name and meaning for every kind of model, where they are known."""
+INPUTS = "inputs_digest"
+"""Tag with the digest of what a version was made of."""
 _REPLACED = "replaced_version"
 """Tag of a champion: the version that was champion before it."""
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -128,6 +131,16 @@ def fitted_folder(name: str, version: int) -> Path:
     return folder / "artifacts" / "fitted"
 
 
+def load_fitted(load: Callable[[Path], Fitted], name: str, version: int, again: str) -> Fitted:
+    """The fitted model of a registered version; `again` says how one of another release is made anew."""
+    folder = fitted_folder(name, version)
+    try:
+        return load(folder)
+    except UnreadableFileError as error:
+        message = f"{name} version {version} was stored by another version of perf_assets ({error})"
+        raise RegistryError(f"{message}: {again}") from None
+
+
 def _stored_in(name: str, version: int) -> Path | None:
     """Folder of a version in a lake that may only be read, where MLflow cannot note which version it gives."""
     client = open_store()
@@ -136,6 +149,17 @@ def _stored_in(name: str, version: int) -> Path | None:
         address = client.get_logged_model(address.removeprefix("models:/")).artifact_location
     folder = Path(unquote(address.removeprefix("file://")))
     return folder if folder.is_dir() else None
+
+
+def shown_alias(name: str) -> tuple[str, int] | None:
+    """Alias and version to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    aliases = versions(name)
+    return next(((alias, aliases[alias]) for alias in (CHAMPION, CHALLENGER) if alias in aliases), None)
+
+
+def made_of(name: str, inputs_digest: str) -> int | None:
+    """The newest version that was made of these inputs, whatever became of it."""
+    return max(versions_with(name, INPUTS, inputs_digest), default=None)
 
 
 def created_at(name: str, version: int) -> datetime:

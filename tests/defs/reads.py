@@ -13,7 +13,7 @@ import pytest
 
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.specs import POOL
-from perf_assets.registry import amm, source, target, transfer, vector, versions
+from perf_assets.registry import amm, source, target, versions
 from perf_assets.storage import warehouse
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.fleet import Fleet
@@ -243,7 +243,7 @@ def recorded_reads() -> Iterator[Reads]:
             reads.note_model(name)
             return folder(name, version)
 
-        for module in (versions, amm, judge, source, target, transfer, vector):
+        for module in (versions, judge, source, target):
             patch.setattr(module, "fitted_folder", fitted_folder)
         # A model that another step of this process has loaded is read all the same.
         patch.setattr(amm, "_frozen_encoder", amm._frozen_encoder.__wrapped__)

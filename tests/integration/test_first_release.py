@@ -55,4 +55,5 @@ def test_a_lake_of_the_first_release_is_read(old: Installation) -> None:
     assert old.json("models")["models"][0]["name"] == "perf-target-cedar"
     stale = old.run("plan", "cedar")
     assert stale.returncode == 2
-    assert "is a target model of an older release: run 'perf-assets adapt'" in stale.stderr
+    assert "version 1 was stored by another version of perf_assets" in stale.stderr
+    assert "run 'perf-assets adapt --machine cedar'" in stale.stderr

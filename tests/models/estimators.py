@@ -245,7 +245,7 @@ def loaded_answers(folder: Path) -> Mapping[str, Floats]:
         answers[name] = estimator.ask(model, estimator.questions())
     samples, few = _samples(), _vector_samples()
     for name in SOURCE_METHODS.values():
-        method = stored.load_predictor(folder / "components" / "source" / name)
+        method = archive.read(folder / "components" / "source" / name / archive.Stored.FILE, stored.StoredPredictor)
         answers[f"source {name}"] = method.predict(samples, samples.examples())
     for name in VECTOR_METHODS:
         predictor = archive.read(folder / "components" / "vector" / name / archive.Stored.FILE, methods.VectorMethod)

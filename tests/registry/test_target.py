@@ -13,8 +13,8 @@ from perf_assets.models.target.prior import refitted_priors
 from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.questions import questions
 from perf_assets.registry.tables.target import answer, example_questions
-from perf_assets.registry.target import champion_of, log_learning_curve, made_of, register_target, registered_name
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, promote, registered, versions
+from perf_assets.registry.target import champion_of, log_learning_curve, register_target, registered_name
+from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, made_of, promote, registered, versions
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_loaded_model_says_what_the_fitted_one_does(adapted: AdaptedTarget) 
     assert champion_of("elm") is None
     promote(registered_name("elm"), version.version)
     assert versions(registered_name("elm")) == {CHAMPION: version.version}
-    assert (made_of("elm", "abc"), made_of("elm", "abd")) == (version.version, None)
+    assert (made_of(registered_name("elm"), "abc"), made_of(registered_name("elm"), "abd")) == (version.version, None)
     served = load(registered_name("elm"), CHAMPION)
     assert set(counters) < set(served.metadata.get_input_schema().input_names())
     runs = example_questions(adapted, 8)

@@ -11,6 +11,7 @@ import pytest
 
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.models.common import archive
+from perf_assets.models.common.trees import Forest
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "perf_assets"
@@ -108,7 +109,7 @@ def test_a_model_file_with_a_pickle_in_it_is_refused(tmp_path: Path) -> None:
 
     np.savez(tmp_path / "model.npz", x=np.array([Evil()], object), **{"description.json": np.zeros(2, np.uint8)})
     with pytest.raises(UnreadableFileError, match="no saved model"):
-        archive.load(tmp_path / "model.npz")
+        archive.read(tmp_path / "model.npz", Forest)
     assert not (tmp_path / "evil").exists()
 
 

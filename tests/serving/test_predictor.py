@@ -9,7 +9,7 @@ import pytest
 
 from perf_assets.api import open_lake
 from perf_assets.core.catalogue import load_catalogue
-from perf_assets.core.errors import BadInputError, RegistryError, UnknownError
+from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, UnreadableFileError
 from perf_assets.features.counters.raw import by_quantity, features_from_counters, features_of_run
 from perf_assets.models.target.model import PRIOR_COMPONENTS, adapt
 from perf_assets.models.target.prior import refitted_priors
@@ -223,7 +223,7 @@ def test_a_version_of_older_code_is_no_traceback(
     predictor: Predictor, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def old(folder: object) -> None:
-        raise KeyError("held_out_alone")
+        raise UnreadableFileError("no held_out_alone")
 
     monkeypatch.setattr("perf_assets.registry.target.AdaptedTarget.load", old)
     with pytest.raises(RegistryError, match="version 1 was stored by another version of perf_assets"):

@@ -1,8 +1,5 @@
-"""Fitted methods as folders: stored with the name of their class, and loaded again by it."""
+"""All methods that predict a run on one machine from the run on another, and that a model can be made of."""
 
-from pathlib import Path
-
-from perf_assets.models.common import archive
 from perf_assets.models.source.anchored_trees import AnchoredTrees
 from perf_assets.models.source.attention import BenchmarkAttention
 from perf_assets.models.source.bilinear import BilinearModel
@@ -24,9 +21,3 @@ StoredPredictor = (
     | Unchanged
 )
 """Fitted methods that can be stored."""
-
-
-def load_predictor(folder: Path) -> StoredPredictor:
-    """A stored method of any kind."""
-    predictor: StoredPredictor = archive.read(folder / archive.Stored.FILE, StoredPredictor)
-    return predictor

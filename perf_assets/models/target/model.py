@@ -6,14 +6,12 @@ A machine with GPUs is seen in two ways, by programs that use them and by those 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from perf_assets.core.errors import BadInputError, UnreadableFileError
+from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 from perf_assets.features.samples import Floats, Indices, PairedSamples, physical
 from perf_assets.models.common.archive import Stored
@@ -111,13 +109,6 @@ class AdaptedTarget(Stored):
     @cached_property
     def _quick(self) -> dict[str, QuickPaired]:
         return {name: QuickPaired.of(view.model, self.samples) for name, view in self.views.items()}
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote."""
-        if (folder / "views.json").is_file():
-            raise UnreadableFileError(f"{folder} is a target model of an older release: run 'perf-assets adapt'")
-        return super().load(folder)
 
     def _view(self, name: str) -> AdaptedView:
         if name not in self.views:

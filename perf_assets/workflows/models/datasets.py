@@ -22,9 +22,8 @@ from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.promotion import compare_transfer, transfer_drift
 from perf_assets.models.transfer.task import TransferTask
 from perf_assets.registry.store import code_version
-from perf_assets.registry.target import INPUTS
-from perf_assets.registry.transfer import candidate_table, made_of, register_transfer, registered_name
-from perf_assets.registry.versions import promote
+from perf_assets.registry.transfer import candidate_table, register_transfer, registered_name
+from perf_assets.registry.versions import INPUTS, made_of, promote
 from perf_assets.reports.datasets.page import DatasetCard, dataset_card
 from perf_assets.reports.machine.figures import candidate_figure
 from perf_assets.reports.site import picture
@@ -217,7 +216,7 @@ def make_transfer(
     """Adapt and register the model of a dataset; or keep the version that was made of the same data."""
     inputs = transfer_inputs(lake, name, seed)
     with _alone(lake, name):
-        kept = made_of(name, inputs.digest) if only_if_changed else None
+        kept = made_of(registered_name(name), inputs.digest) if only_if_changed else None
         if kept is not None:
             return MadeTransfer(registered_name(name), kept, inputs.digest, is_kept=True, facts={})
         adapted = adapt_dataset(inputs, say)

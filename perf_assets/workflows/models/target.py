@@ -108,11 +108,12 @@ def make_target(
     fleet: Fleet, machine: str, code: str, request: TargetRequest, run_tags: Mapping[str, str], progress: Progress
 ) -> MadeTarget:
     """Adapt and register; or keep the version that was made of the same data."""
-    from perf_assets.registry.target import made_of, registered_name
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import made_of
 
     inputs = target_inputs(fleet, machine, code, request)
     with adapting(fleet.lake, machine):
-        kept = made_of(machine, inputs.digest) if request.only_if_changed else None
+        kept = made_of(registered_name(machine), inputs.digest) if request.only_if_changed else None
         if kept is not None:
             import pandas as pd
 

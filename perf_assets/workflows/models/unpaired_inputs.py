@@ -18,7 +18,7 @@ from perf_assets.features.tables.unpaired import TransferTable, transfer_table
 from perf_assets.models.transfer.adapted import AdaptedTransfer, NamedTable, TransferSettings, adapt_transfer
 from perf_assets.models.transfer.model import LEAST_SHOTS
 from perf_assets.models.transfer.task import TransferTask
-from perf_assets.registry.target import INPUTS
+from perf_assets.registry.versions import INPUTS
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.models.datasets import curve_rows, named_table
 

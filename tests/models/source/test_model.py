@@ -7,13 +7,14 @@ import pytest
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.features.samples import Examples, PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions, fit_encoder
+from perf_assets.models.common import archive
 from perf_assets.models.common.questions import Questions
 from perf_assets.models.source.amm_options import train_encoder
 from perf_assets.models.source.attention import AttentionSettings
 from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.settings import SourceSettings
-from perf_assets.models.source.stored import StoredPredictor, load_predictor
+from perf_assets.models.source.stored import StoredPredictor
 from perf_assets.models.source.training import TrainedSource, behaves_like, feature_masks
 from perf_assets.models.source.tree_features import fit_embedding
 from perf_assets.workflows.machines.describe import described_rows
@@ -51,11 +52,11 @@ def test_every_method_survives_storage(name: str, fleet: PairedSamples, tmp_path
     factory = MethodFactory(0, attention=AttentionSettings(steps=5, members=1))
     fitted = factory.fit(name, fleet.hide_machine(2), "machine")
     cast(StoredPredictor, fitted).save(tmp_path)
-    again = load_predictor(tmp_path)
+    again = archive.read(tmp_path / archive.Stored.FILE, StoredPredictor)
     examples = fleet.examples()
     assert again.predict(fleet, examples) == pytest.approx(fitted.predict(fleet, examples), abs=1e-5)
     with pytest.raises(UnreadableFileError):
-        load_predictor(tmp_path / "nowhere")
+        archive.read(tmp_path / "nowhere", StoredPredictor)
 
 
 def test_known_machines_are_answered_well_and_the_same_after_storage(
