@@ -134,10 +134,10 @@ def _widths(lake: Lake, app: str, args: str | None) -> Mapping[str, Mapping[tupl
         of_app = of_app[of_app["args"] == catalogue.comparable_args(args)]
         if of_app.empty:
             raise BadInputError(f"no run of {app} in the warehouse has the arguments {args!r}")
-    found: dict[str, dict[tuple[int, int], int | None]] = {}
+    widths: dict[str, dict[tuple[int, int], int | None]] = {}
     for row in of_app.sort_values(["machine", "ranks", "threads"]).to_dict("records"):
-        found.setdefault(row["machine"], {})[int(row["ranks"]), int(row["threads"])] = int(row["nodes"]) or None
-    return found
+        widths.setdefault(row["machine"], {})[int(row["ranks"]), int(row["threads"])] = int(row["nodes"]) or None
+    return widths
 
 
 def _candidates(
@@ -149,19 +149,19 @@ def _candidates(
     """One answer per width: measured there, else from the machine that most other configurations ran on."""
     here = [run for run in runs if run.machine == machine]
     measured = measured_there(predictor.lake, here, machine).values()
-    found = {(one.ranks, one.threads): _Candidate(widths[machine][one.ranks, one.threads], one) for one in measured}
+    answered = {(one.ranks, one.threads): _Candidate(widths[machine][one.ranks, one.threads], one) for one in measured}
     champion = predictor.models.target(machine)
     preferred = champion.reference if champion is not None else None
     sources = sorted(
         {run.machine for run in runs} - {machine}, key=lambda name: (name != preferred, -len(widths[name]), name)
     )
     for source in sources:
-        asked = [run for run in runs if run.machine == source and (run.ranks, run.threads) not in found]
+        asked = [run for run in runs if run.machine == source and (run.ranks, run.threads) not in answered]
         if asked:
             for run, answer in zip(asked, predictor.predict(asked, machine), strict=True):
                 key = run.ranks, run.threads
-                found[key] = _Candidate(widths[source][key], answer)
-    return list(found.values())
+                answered[key] = _Candidate(widths[source][key], answer)
+    return list(answered.values())
 
 
 def _scaled(lake: Lake, machine: str, candidates: Sequence[_Candidate], nodes: int | None) -> list[_Candidate]:

@@ -163,10 +163,10 @@ def lent_kernels(machine: str, runs: pd.DataFrame, others: pd.DataFrame, kernels
         raise BadInputError(f"none of the {len(runs)} configurations of {machine} ran on another machine")
     logs = pd.Series(np.log(pairs["wall_seconds_own"] / pairs["wall_seconds"]), pairs.index)
     ratios = logs.groupby(pairs["machine"])
-    found = pd.DataFrame(
+    likeness = pd.DataFrame(
         {"shared": ratios.size(), "mean": ratios.mean(), "rms": (ratios.var(ddof=0) + ratios.mean() ** 2) ** 0.5}
     )
-    near = found[found["shared"] >= _NEARLY_MOST * found["shared"].max()].sort_values("rms").iloc[0]
+    near = likeness[likeness["shared"] >= _NEARLY_MOST * likeness["shared"].max()].sort_values("rms").iloc[0]
     lent: pd.DataFrame = kernels[(kernels["machine"] == near.name) & (on_gpus | (kernels["placement"] != "device"))]
     factor = float(np.exp(np.copysign(near["rms"], near["mean"])))
     return lent.assign(machine=machine, seconds_per_rep=lent["seconds_per_rep"] * factor)

@@ -80,8 +80,8 @@ def transfer_table(
     kept = frame[usable]
     if kept[target_column].nunique() == 1:
         raise BadInputError(f"{name}: all rows have the same value of {target_column}: there is nothing to predict")
-    features, level_columns, found = _features(kept, target_column, drop)
-    notes += [f"{name}: {note}" for note in found]
+    features, level_columns, by_column = _features(kept, target_column, drop)
+    notes += [f"{name}: {note}" for note in by_column]
     if not features:
         raise BadInputError(
             f"{name}: no column beside {target_column} is left that varies and holds numbers or words with few levels"

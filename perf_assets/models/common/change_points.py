@@ -42,17 +42,17 @@ def periods(values: Sequence[float] | Floats, false_alarms: float) -> list[Perio
     """
     series = _in_order(np.asarray(values, np.float64)[-MOST:])
     dropped, limit = len(values) - len(series), -np.log(false_alarms)
-    found: list[Period] = []
+    finished: list[Period] = []
     begin = start = 0
     while True:
         evidence, change_points = _evidence(series[start:])
         reached = np.flatnonzero(evidence >= limit)
         if not len(reached):
             most = float(evidence.max(initial=0.0))
-            return [*found, Period(dropped + begin if begin else 0, len(values), most)]
+            return [*finished, Period(dropped + begin if begin else 0, len(values), most)]
         look = int(reached[0])
         change = start + int(change_points[look])
-        found.append(Period(dropped + begin if begin else 0, dropped + change, float(evidence[look])))
+        finished.append(Period(dropped + begin if begin else 0, dropped + change, float(evidence[look])))
         begin, start = change, start + look + 1
 
 

@@ -85,8 +85,8 @@ def _best_shape(
             if best is None or error < best[0]:
                 best = error, base, how
     assert best is not None, "there is a shape"
-    _, found, chosen = best
-    return lambda asked: found(asked) * np.exp(shape(asked, *chosen))
+    _, base_law, chosen = best
+    return lambda asked: base_law(asked) * np.exp(shape(asked, *chosen))
 
 
 def _regressed(inputs: Callable[[Floats], Floats], known: Floats, logs: Floats) -> tuple[Predict, float]:

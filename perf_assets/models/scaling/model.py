@@ -165,17 +165,17 @@ def _members(
     """Laws with their settings, learned from runs (a few steps from where they were), and their probabilities."""
     laws = [_Law.of(shape, values[:, width]) for shape in LAWS.values()]
     centred = target - target.mean()
-    found = [
+    fits = [
         learned(law.inputs(parameters, values, width), centred, start.settings, _STEPS_ANEW)
         if start is not None
         else learned(law.inputs(parameters, values, width), centred)
         for law, start in zip(laws, starts or [None] * len(laws), strict=True)
     ]
-    evidence = np.array([one for _, one in found])
+    evidence = np.array([one for _, one in fits])
     probability = np.exp(evidence - evidence.max())
     probability /= probability.sum()
     return tuple(
-        _Member(law, settings, float(share)) for law, (settings, _), share in zip(laws, found, probability, strict=True)
+        _Member(law, settings, float(share)) for law, (settings, _), share in zip(laws, fits, probability, strict=True)
     )
 
 

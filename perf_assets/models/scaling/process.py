@@ -66,11 +66,11 @@ def learned(
 
     expected, bounds = _expected(inputs, target), _bounds(inputs)
     low, high = np.array(bounds).T
-    found = minimize(
+    optimum = minimize(
         _loss, np.clip(expected if start is None else start, low, high), args=(inputs, target, expected), jac=True,
         method="L-BFGS-B", bounds=bounds, options={"maxiter": steps},
     )  # fmt: skip
-    return np.asarray(found.x), -float(found.fun)
+    return np.asarray(optimum.x), -float(optimum.fun)
 
 
 def predicted(settings: Floats, inputs: ScalingInputs, target: Floats, asked: ScalingInputs) -> tuple[Floats, Floats]:

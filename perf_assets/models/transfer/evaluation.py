@@ -184,8 +184,8 @@ def score(true: Floats, predicted: Floats, *, is_log: bool) -> dict[str, float]:
     }
 
 
-def _add(scores: dict[str, list[float]], found: dict[str, float]) -> None:
-    for metric, value in found.items():
+def _add(scores: dict[str, list[float]], metrics: dict[str, float]) -> None:
+    for metric, value in metrics.items():
         scores.setdefault(metric, []).append(value)
 
 

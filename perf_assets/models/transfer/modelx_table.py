@@ -152,31 +152,31 @@ def modelx_rows(
     rows = []
     for count in counts:
         try:
-            found = evaluate_transfer(task, count, seeds, methods=methods, progress=progress)
+            evaluation = evaluate_transfer(task, count, seeds, methods=methods, progress=progress)
         except UniformShotsError as error:
             progress(f"left out: {error}")
         else:
-            rows.append(modelx_row(names, features, target.name, found))
+            rows.append(modelx_row(names, features, target.name, evaluation))
     return rows
 
 
-def modelx_row(sources: tuple[str, ...], features: str, target: str, found: TransferEvaluation) -> ModelxRow:
+def modelx_row(sources: tuple[str, ...], features: str, target: str, evaluation: TransferEvaluation) -> ModelxRow:
     """What an evaluation of all methods says."""
-    best = found.target_best
+    best = evaluation.target_best
     assert best is not None, "no shots, no target-only method"
-    uses = {column: _mean(found.scores, method) for column, method in _USES.items()}
-    errors = {"product": _mean(found.scores, "product"), **uses, "target_best": _mean(found.scores, best)}
+    uses = {column: _mean(evaluation.scores, method) for column, method in _USES.items()}
+    errors = {"product": _mean(evaluation.scores, "product"), **uses, "target_best": _mean(evaluation.scores, best)}
     known = {name: error for name, error in errors.items() if error is not None}
     least_use = min((error for name, error in known.items() if name in _USES), default=None)
-    oracle = np.array(found.scores[_ORACLE]["log_mse"])
+    oracle = np.array(evaluation.scores[_ORACLE]["log_mse"])
     spread = float(oracle.std(ddof=1)) if len(oracle) > 1 else 0.0
     return ModelxRow(
         sources=sources,
         target=target,
-        shots=found.shots,
+        shots=evaluation.shots,
         seeds=len(oracle),
         features=features,
-        severity=float(np.median(found.severity)) if found.severity else None,
+        severity=float(np.median(evaluation.severity)) if evaluation.severity else None,
         product=known["product"],
         **uses,
         target_best=known["target_best"],
@@ -186,9 +186,9 @@ def modelx_row(sources: tuple[str, ...], features: str, target: str, found: Tran
         improvement=100 * (1 - known["product"] / least_use) if least_use else None,
         winner=min(known, key=lambda name: known[name]),
         matches_oracle=known["product"] <= float(oracle.mean()) + spread,
-        mape=float(np.mean(found.scores["product"]["mape"])),
-        coverage_90=float(np.mean(found.coverage)),
-        chosen=Counter(found.chosen).most_common(1)[0][0],
+        mape=float(np.mean(evaluation.scores["product"]["mape"])),
+        coverage_90=float(np.mean(evaluation.coverage)),
+        chosen=Counter(evaluation.chosen).most_common(1)[0][0],
     )
 
 
