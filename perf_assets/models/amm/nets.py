@@ -168,7 +168,7 @@ class _DenseNet(EmbeddingNet):
         return [nn.Linear(self._count("hidden"), self._count("width"))]
 
     def _decoder(self) -> nn.Module:
-        """From the embedding to the inputs."""
+        """Layers that lead from the embedding to the inputs."""
         width, hidden = self._count("width"), self._count("hidden")
         return nn.Sequential(nn.Linear(width, hidden), nn.SiLU(), nn.Linear(hidden, self._count("inputs")))
 

@@ -31,7 +31,7 @@ class VectorTrees(Stored):
 
     machines: tuple[str, ...]
     regressors: Mapping[str, Regressor]
-    """By machine, those that have training runs."""
+    """Regressors by machine, of machines that have training runs."""
 
     @classmethod
     def fit(cls, samples: VectorSamples, seed: int) -> "VectorTrees":
