@@ -129,11 +129,13 @@ class OpenLake:
         return to_thicket(self._lake, machine, app)
 
     def plan(self, machine: str, budget: int = 10) -> "Rows[PlannedRun]":
-        """Runs to do next on a machine, those first that lower the expected error most, priced in node-hours."""
+        """Runs to do next on a machine, those first that lower the expected error most, priced in node-hours; `notes`
+        say whether any is worth it.
+        """
         from perf_assets.serving.answers import Rows
         from perf_assets.serving.listing import planned_runs
 
-        return Rows(planned_runs(self._lake, machine, budget))
+        return Rows(*planned_runs(self._lake, machine, budget))
 
     def advise(
         self,

@@ -64,6 +64,7 @@ def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False
             jobs.nightly_ingestion,
             jobs.nightly_fleet_page,
             jobs.weekly_training,
+            jobs.weekly_evaluation,
             transfer_automation.weekly_datasets,
         ],
         executor=None if is_part else profile_executor(),

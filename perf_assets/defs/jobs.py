@@ -1,12 +1,10 @@
-"""Jobs: what a landing starts, what the schedules start, and what commands run."""
+"""Jobs: what a landing, a schedule or a person starts. A command that needs a part of one runs that part of it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from perf_assets.core.tables.datasets import MODELX_TABLE
 from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.models import AMMS
 from perf_assets.defs.partitions import machines
@@ -35,22 +33,12 @@ ALL: list[UnresolvedAssetJobDefinition] = []
 
 
 def _job(
-    name: str,
-    what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str],
-    description: str,
-    config: dict[str, Any] | None = None,
+    name: str, what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str], description: str
 ) -> UnresolvedAssetJobDefinition:
     selection = what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what)
-    ALL.append(dg.define_asset_job(name, config=config, selection=selection, description=description))
+    ALL.append(dg.define_asset_job(name, selection=selection, description=description))
     return ALL[-1]
 
-
-_DATASET = (
-    transfers.model_transfer__adapted,
-    transfers.eval_dataset__verdicts,
-    transfers.eval_dataset__scores,
-    transfers.out_report__dataset,
-)
 
 ingest_machine_job = _job(
     "ingest_machine",
@@ -63,71 +51,51 @@ refresh_machine_job = _job(
     _INGESTION | dg.AssetSelection.assets(*_ADAPTATION),
     "All that follows from what landed for a machine: tables, features, AMM, health, target model, scores, page",
 )
-train_encoder_job = _job(
-    "train_encoder", [models.ENCODER], "Train the encoder of RAJAPerf results and describe all machines by it"
-)
-train_source_job = _job(
-    "train_sources",
-    [models.train_source_models, models.model_source__inputs, models.out_amm__machines],
-    "Train and register the source models, make the inputs of downstream models, and draw the machines",
-)
 adapt_machine_job = _job(
     "adapt_machine", _ADAPTATION, "Adapt, register, judge and score the target model of a machine, write its page"
 )
-score_all_pairs_job = _job(
-    "evaluate_pairs", [pair_matrix.eval_transfer__matrix], "Score target models for all ordered pairs of machines"
+ENCODER_STEPS = (models.ENCODER,)
+SOURCE_STEPS = (models.train_source_models, models.model_source__inputs, models.out_amm__machines)
+VECTOR_STEPS = (vectors.model_vector__relative, vectors.eval_vector__verdicts)
+train_fleet_job = _job(
+    "train_fleet",
+    [*ENCODER_STEPS, *SOURCE_STEPS, *VECTOR_STEPS],
+    "Train the encoder of RAJAPerf results, describe all machines by it, train and register source models and vector "
+    "model, and draw the machines",
 )
-train_vector_job = _job(
-    "train_vectors",
-    [vectors.model_vector__relative, vectors.eval_vector__verdicts],
-    "Train the model of relative-performance vectors (retrain: true), or let machines join it; register and judge it",
-)
-score_vectors_job = _job(
-    "evaluate_vectors",
-    [vectors.score_vectors],
-    "Score relative-performance vectors beside their baselines, and a fleet that grows",
-)
-evaluate_xamm_job = _job(
-    "evaluate_xamm",
-    [evaluation.eval_xamm__scores, evaluation.eval_xamm__embeddings, evaluation.eval_xamm__report],
-    "Run the xAMM experiments and write their page",
-)
-train_and_evaluate_job = _job(
-    "train_and_evaluate",
-    [
-        models.ENCODER,
-        models.train_source_models,
-        models.model_source__inputs,
-        pair_matrix.eval_transfer__matrix,
-        evaluation.eval_xamm__scores,
-        evaluation.eval_xamm__embeddings,
-        evaluation.eval_xamm__report,
-        transfers.eval_modelx__table,
-        vectors.model_vector__relative,
-        vectors.eval_vector__verdicts,
-    ],
-    "Train the encoder, describe all machines, train source and vector models, and evaluate all methods",
-    {"ops": {"model_vector__relative": {"config": {"retrain": True}}}},
+XAMM_STEPS = (evaluation.eval_xamm__scores, evaluation.eval_xamm__embeddings, evaluation.eval_xamm__report)
+_EVALUATED_WEEKLY = (pair_matrix.eval_transfer__matrix, *XAMM_STEPS, transfers.eval_modelx__table)
+evaluate_methods_job = _job(
+    "evaluate_methods",
+    [*_EVALUATED_WEEKLY, vectors.score_vectors],
+    "Score all methods beside their baselines, with their pages: pairs of machines, xAMM's experiments, ModelX's "
+    "table, relative-performance vectors",
 )
 assemble_dataset_job = _job(
     "assemble_dataset", [transfers.core_datasets__rows], "Put the rows of a dataset together as one plain table"
 )
 adapt_dataset_job = _job(
     "adapt_dataset",
-    _DATASET,
+    (
+        transfers.model_transfer__adapted,
+        transfers.eval_dataset__verdicts,
+        transfers.eval_dataset__scores,
+        transfers.out_report__dataset,
+    ),
     "Adapt the model of a dataset from the tables of other datasets, register, judge and score it, write its page",
-)
-make_modelx_table_job = _job(
-    "evaluate_modelx", [MODELX_TABLE.name], "Make ModelX's table on the datasets of the lake, and its page"
 )
 simulate_schedules_job = _job(
     "simulate_schedules",
     [schedule.eval_scaling__widths, schedule.out_schedule__turnaround],
     "Score times at widths that nobody ran, and schedule a job trace with and without predictions",
 )
-draw_machines_job = _job("report_amms", [models.out_amm__machines], "Write the page of the AMMs of all machines")
-write_machine_page_job = _job("report_machine", [targets.out_report__machine], "Write the page of a machine")
-write_fleet_page_job = _job("report_fleet", [fleet.out_report__fleet], "Write the page of the fleet")
+report_fleet_job = _job("report_fleet", [fleet.out_report__fleet], "Write the page of the fleet")
+
+
+def keys_of(steps: Sequence[dg.AssetsDefinition | str]) -> list[dg.AssetKey]:
+    """Assets that some steps make."""
+    keys = (({dg.AssetKey(step)} if isinstance(step, str) else step.keys) for step in steps)
+    return sorted(key for one in keys for key in one)
 
 
 @dg.schedule(
@@ -148,16 +116,27 @@ def nightly_ingestion(context: dg.ScheduleEvaluationContext, lake: LakeResource)
 
 nightly_fleet_page = dg.ScheduleDefinition(
     name="nightly_fleet_page",
-    job=write_fleet_page_job,
+    job=report_fleet_job,
     cron_schedule="0 5 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Every night at 5: the page of the fleet, on which machines grow stale by time alone",
 )
 weekly_training = dg.ScheduleDefinition(
     name="weekly_training",
-    job=train_and_evaluate_job,
+    job=train_fleet_job,
     run_config={"ops": {"model_vector__relative": {"config": {"retrain": True}}}},
     cron_schedule="0 3 * * 0",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Every Sunday at 3: train encoder, source models and vector model anew, evaluate all methods",
+    description="Every Sunday at 3: train encoder, source models and vector model anew",
 )
+
+
+@dg.schedule(
+    job=evaluate_methods_job,
+    cron_schedule="0 6 * * 0",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Every Sunday at 6: score all methods anew but vectors, which take longest",
+)
+def weekly_evaluation() -> dg.RunRequest:
+    """Ask for the scores of pairs of machines, of xAMM's experiments, and of datasets."""
+    return dg.RunRequest(asset_selection=keys_of(_EVALUATED_WEEKLY))

@@ -68,6 +68,9 @@ def as_data_uri(png: bytes) -> str:
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
 
 
+_WIDE = 1.6
+
+
 @dataclass(frozen=True)
 class Chart:
     """A picture and what a page needs around it."""
@@ -90,6 +93,12 @@ class Chart:
     def numbers_address(self) -> str:
         """An address that holds the numbers themselves."""
         return f"data:text/csv;charset=utf-8;base64,{base64.b64encode(csv_of(self.numbers).encode()).decode()}"
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether its words would be too small on the width of a telephone."""
+        width, height = (int.from_bytes(self.png[at : at + 4], "big") for at in (16, 20))
+        return width > _WIDE * height
 
     @property
     def file(self) -> str:

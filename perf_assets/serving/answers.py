@@ -130,6 +130,10 @@ class PlannedRun:
     error_before_ratio: float
     """Expected error over all configurations."""
     error_after_ratio: float
+    is_worth_it: bool
+    """Whether it lowers the expected error by a share of it that is worth a run."""
+    shots: int
+    """Runs that the model knows."""
     node_hours: float | None
     args: str
     ranks: int

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perf_assets.core.errors import UnknownError
+from perf_assets.core.planned_runs import worth
 from perf_assets.features.fleet.samples import NODES_QUERY, configuration_of, nodes_by_configuration
 from perf_assets.models.target.planner import next_runs
 from perf_assets.registry.target import shown_of
@@ -30,16 +31,20 @@ def listed_models() -> list[RegisteredModel]:
     ]
 
 
-def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
-    """Runs to do next on a machine that has a target model, priced by the nodes that its configurations use."""
+def planned_runs(lake: Lake, machine: str, budget: int) -> tuple[list[PlannedRun], list[str]]:
+    """Runs to do next on a machine that has a target model, priced by the nodes that its configurations use; and
+    whether any is worth it, one text for each way programs see the machine.
+    """
     try:
         _, _, adapted = shown_of(machine)
     except UnknownError:
         missing = Readiness.of(Fleet(lake), machine).next_step
         raise UnknownError(f"there is no target model of {machine!r}: {missing}") from None
-    nodes = nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY))
+    is_ingested = lake.warehouse.is_file()
+    nodes = nodes_by_configuration(open_warehouse(lake).frame(NODES_QUERY)) if is_ingested else None
+    table = next_runs(adapted, budget, nodes)
     plans = []
-    for run in next_runs(adapted, budget, nodes).to_dict("records"):
+    for run in table.to_dict("records"):
         args, ranks, threads = configuration_of(run["configuration"], run["app"])
         plans.append(
             PlannedRun(
@@ -47,10 +52,11 @@ def planned_runs(lake: Lake, machine: str, budget: int) -> list[PlannedRun]:
                 args=args,
                 ranks=ranks,
                 threads=threads,
-                nodes=int(nodes.get(run["configuration"], 1)),
+                nodes=1 if nodes is None else int(nodes.get(run["configuration"], 1)),
             )
         )
-    return plans
+    views = table.groupby("seen_as", sort=False)
+    return plans, [" ".join(worth(str(name), part.to_dict("records"))) for name, part in views]
 
 
 _VARIABLE = "elapsed_seconds"

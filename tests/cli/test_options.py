@@ -85,6 +85,10 @@ class Asked:
         ("reference qartz", "machine 'qartz' is not known: did you mean quartz?"),
         ("reference quartz --out nowhere/file.yaml", "nowhere does not exist: make the folder first"),
         ("observe --machine quartz", "name a PROFILE, or give --app"),
+        (
+            "predict --from all --to quartz",
+            "--from is the machine that the runs were measured on: name one; --to may be all",
+        ),
     ],
 )
 def test_cheap_mistakes_are_told_at_once(asked: Asked, line: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

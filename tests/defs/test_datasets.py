@@ -105,8 +105,8 @@ def test_landed_tables_become_champions_by_themselves(platform: Platform, tmp_pa
 
 def modelx_table_is_made(platform: Platform) -> None:
     config = {"ops": {"eval_modelx__table": {"config": {"seeds": 1, "shots": ["5"], "targets": ["new"]}}}}
-    result = platform.definitions.resolve_job_def("evaluate_modelx").execute_in_process(
-        instance=platform.instance, run_config=config
+    result = platform.definitions.resolve_job_def("evaluate_methods").execute_in_process(
+        instance=platform.instance, run_config=config, asset_selection=[dg.AssetKey(MODELX_TABLE.name)]
     )
     assert checks_of(result) == {assets.HAS_DATASETS: True}
     (row,) = stored(platform.lake, MODELX_TABLE, "").to_dict("records")
@@ -193,7 +193,9 @@ def test_a_dataset_that_is_alone_waits_for_a_second_one_and_says_so(platform: Pl
 
 
 def test_modelx_table_says_where_there_are_too_few_datasets(platform: Platform) -> None:
-    result = platform.definitions.resolve_job_def("evaluate_modelx").execute_in_process(instance=platform.instance)
+    result = platform.definitions.resolve_job_def("evaluate_methods").execute_in_process(
+        instance=platform.instance, asset_selection=[dg.AssetKey(MODELX_TABLE.name)]
+    )
     (check,) = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == (assets.HAS_DATASETS, False)
     assert "needs two datasets" in str(check.metadata["missing"].value)

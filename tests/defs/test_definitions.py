@@ -28,3 +28,14 @@ def described() -> dict[str, object]:
 
 def test_the_definitions_are_those_of_the_snapshot() -> None:
     assert described() == json.loads(SNAPSHOT.read_text()), f"if that is wanted, write described() to {SNAPSHOT.name}"
+
+
+def test_no_description_is_taken_for_markup() -> None:
+    """Dagster shows Markdown, and swallows what stands between angle brackets."""
+    definitions = build_definitions()
+    graph = definitions.resolve_asset_graph()
+    texts = [graph.get(key).description or "" for key in graph.get_all_asset_keys()]
+    texts += [graph.get_check_spec(key).description or "" for key in graph.asset_check_keys]
+    texts += [one.description or "" for part in ("jobs", "sensors", "schedules") for one in getattr(definitions, part)]
+    assert len(texts) > 60
+    assert not [text for text in texts if "<" in text]

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.sources.assets import WITH_AMM
+from perf_assets.defs.sources.assets import MAP, WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.registry.versions import load, promote, roll_back, tags_of, versions
@@ -66,7 +66,7 @@ def once(trained_once: Installation, tmp_path_factory: pytest.TempPathFactory) -
             run(instance, lake, "ingest_machine", (TARGET,))
             scored = {"eval_transfer__scores": {"config": {"seeds": 1, "shots": [0, 5]}}}
             run(instance, lake, "adapt_machine", (TARGET,), scored)
-            run(instance, lake, "report_amms")
+            run(instance, lake, "train_fleet", assets=(MAP,))
             run(instance, lake, "report_fleet")
         yield Site(lake, instance, reads)
 
@@ -98,11 +98,15 @@ def run(
     job: str,
     machines: tuple[str | None, ...] = (None,),
     steps: dict[str, object] | None = None,
+    assets: Sequence[str] = (),
 ) -> None:
+    chosen = [dg.AssetKey(name) for name in assets] or None
     definition = build_definitions(LakeResource(root=str(lake.root))).resolve_job_def(job)
     for machine in machines:
         config = {"ops": steps} if steps else None
-        assert definition.execute_in_process(config, instance=instance, partition_key=machine).success
+        assert definition.execute_in_process(
+            config, instance=instance, partition_key=machine, asset_selection=chosen
+        ).success
 
 
 def metadata(instance: dg.DagsterInstance, asset: str) -> dict[str, object]:
@@ -172,12 +176,12 @@ def test_all_pairs_are_scored_once_and_the_fleet_has_its_page(site: Site) -> Non
     lake, instance = site.lake, site.instance
     steps: dict[str, object] = {"eval_transfer__matrix": {"config": {"seeds": 1, "shots": [0, 5]}}}
     with recorded_reads() as reads:
-        run(instance, lake, "evaluate_pairs", steps=steps)
+        run(instance, lake, "evaluate_methods", steps=steps, assets=(TRANSFER_MATRIX.name,))
     check_edges(reads, "pairs")
     first = metadata(instance, TRANSFER_MATRIX.name)
     assert first["pairs_kept_from_before_count"] == 0
     assert first["pairs_count"] == stored(lake, TRANSFER_MATRIX, "")[["source", "target"]].drop_duplicates().shape[0]
-    run(instance, lake, "evaluate_pairs", steps=steps)
+    run(instance, lake, "evaluate_methods", steps=steps, assets=(TRANSFER_MATRIX.name,))
     assert metadata(instance, TRANSFER_MATRIX.name)["pairs_kept_from_before_count"] == first["pairs_count"]
     the_fleet_has_its_page(lake, instance)
 

@@ -28,6 +28,7 @@ from tests.trained_site import MACHINES
 
 QUICK = VectorSettings.quick().model_dump()
 NAME = "perf-relative-vector"
+STEPS = (VECTOR, VECTOR_VERDICTS.name)
 
 
 @pytest.mark.slow
@@ -40,13 +41,13 @@ def test_from_ingested_machines_to_vectors(trained_once: Installation, tmp_path:
         patch.setenv("PERF_ASSETS_THREADS", "1")
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         instance.add_dynamic_partitions("machines", list(MACHINES))
-        run(instance, lake, "train_vectors")
+        run(instance, lake, "train_fleet", assets=STEPS)
         assert instance.get_latest_materialization_event(dg.AssetKey(VECTOR)) is None, "nothing to follow yet"
         trained = {"model_vector__relative": {"config": {"retrain": True, **QUICK}}}
         scored = {"score_vectors": {"config": {"protocols": ["sample"], **QUICK}}}
         with recorded_reads() as reads:
-            run(instance, lake, "train_vectors", steps=trained)
-            run(instance, lake, "evaluate_vectors", steps=scored)
+            run(instance, lake, "train_fleet", steps=trained, assets=STEPS)
+            run(instance, lake, "evaluate_methods", steps=scored, assets=(VECTOR_SCORES.name, VECTOR_GROWTH.name))
             run(instance, lake, "report_fleet")
         check_edges(reads, "vectors")
         shown = metadata(instance, VECTOR)
@@ -79,7 +80,7 @@ def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -
     warehouse = LakeResource(root=str(lake.root)).warehouse()
     assert state(warehouse, 14).absent_machines == ("dane",)
     # What the automation starts: no configuration.
-    run(instance, lake, "train_vectors")
+    run(instance, lake, "train_fleet", assets=STEPS)
     shown = metadata(instance, VECTOR)
     assert (shown["mlflow_uri"], shown["joined"]) == ("models:/perf-relative-vector/2", "dane")
     assert isinstance(shown["shots_count"], int)
@@ -95,7 +96,7 @@ def a_landed_machine_joins_by_itself(instance: dg.DagsterInstance, lake: Lake) -
     assert (answers.loc[answers["machine"] == "dane", "relative_time"] == 1.0).all()
     with pytest.raises(BadInputError, match="runs on 'dane' are not known to this model, only those on lassen, quartz"):
         served.predict(served.input_example.assign(source_machine="dane"))
-    run(instance, lake, "train_vectors")
+    run(instance, lake, "train_fleet", assets=STEPS)
     assert versions(NAME) == {"champion": 2}, "nothing is new, so nothing is made"
     now = state(warehouse, 14)
     assert now.absent_machines == ()
@@ -113,7 +114,7 @@ def a_machine_joins_by_command(instance: dg.DagsterInstance) -> None:
 def the_next_training_is_judged_beside_the_champion(
     instance: dg.DagsterInstance, lake: Lake, trained: dict[str, object]
 ) -> None:
-    run(instance, lake, "train_vectors", steps=trained)
+    run(instance, lake, "train_fleet", steps=trained, assets=STEPS)
     last = stored(lake, VECTOR_VERDICTS, "").iloc[-1]
     assert (last["version"], last["champion_version"]) == (4, 3)
     assert set(last["machines"].split(", ")) == {*MACHINES, "dane"}
@@ -136,8 +137,12 @@ def test_the_weekly_schedule_trains_the_vector_model_and_its_settings_are_in_the
     assert request.run_config["ops"]["model_vector__relative"]["config"] == {"retrain": True}
     selected = definitions.resolve_job_def(weekly.job_name).asset_layer.selected_asset_keys
     made = {key.to_user_string() for key in selected}
-    assert {"model_amm__encoder", "model_source__with_amm", VECTOR, "eval_modelx__table"} <= made
-    job = definitions.resolve_job_def("train_vectors")
+    assert {"model_amm__encoder", "model_source__with_amm", VECTOR} <= made
+    (scoring,) = (s for s in definitions.schedules or [] if s.name == "weekly_evaluation")
+    with dg.build_schedule_context() as context:
+        (request,) = scoring.evaluate_tick(context).run_requests or []
+    assert {dg.AssetKey("eval_modelx__table"), dg.AssetKey("eval_xamm__report")} <= set(request.asset_selection or ())
+    job = definitions.resolve_job_def("train_fleet")
     given = {
         "ops": {
             "model_vector__relative": {"config": {"retrain": True, "net": {"latent": 4}, "components": ["xgboost"]}}

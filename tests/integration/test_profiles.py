@@ -29,8 +29,9 @@ def site(trained_once: Installation, tmp_path: Path) -> Installation:
     return Installation(tmp_path / "site")
 
 
-def launch(environment: dict[str, str], job: str, config: dict[str, object]) -> "subprocess.CompletedProcess[str]":
-    command = [Path(sys.executable).with_name("dg"), "launch", "--job", job, "--config-json", json.dumps(config)]
+def launch(environment: dict[str, str], config: dict[str, object], *what: str) -> "subprocess.CompletedProcess[str]":
+    """Start a run of "--job NAME" or "--assets NAME"."""
+    command = [Path(sys.executable).with_name("dg"), "launch", *what, "--config-json", json.dumps(config)]
     return subprocess.run(
         command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=600, check=False
     )
@@ -50,10 +51,10 @@ def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
     with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
         assert write_profile(tmp_path, {"existing": {"address": cluster.scheduler_address}}) == profile
         config = {"ops": {"eval_transfer__matrix": {"config": {"seeds": 1}}}}
-        done = launch(dict(os.environ), "evaluate_pairs", config)
+        done = launch(dict(os.environ), config, "--assets", TRANSFER_MATRIX.name)
         assert done.returncode == 0, done.stderr
         ran = set(cluster.scheduler.task_prefixes)
-    assert {"evaluate_pairs.eval_transfer__matrix", "priors_of", "score_pair"} <= ran, ran
+    assert {"__ASSET_JOB.eval_transfer__matrix", "priors_of", "score_pair"} <= ran, ran
 
     monkeypatch.setenv(VARIABLE, "laptop")
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
@@ -70,7 +71,7 @@ def test_a_run_on_dask_workers_scores_pairs_as_one_process_does(
 
 def test_a_workstation_runs_steps_in_their_own_processes(site: Installation) -> None:
     environment = site.environment() | {VARIABLE: "workstation", "PYTHONPATH": str(PROJECT)}
-    done = launch(environment, "report_fleet", {})
+    done = launch(environment, {}, "--job", "report_fleet")
     assert done.returncode == 0, done.stderr
     assert "Launching subprocess for" in done.stderr + done.stdout
     assert (site.lake.reports / "index.html").is_file()

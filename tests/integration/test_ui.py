@@ -102,10 +102,10 @@ def test_a_rerun_from_the_button_succeeds(live: Up, adapted: str, tab: "Page", s
 
 def test_runs_of_commands_show_on_the_timeline_and_with_their_job(live: Up, tab: "Page", shoot) -> None:
     # The site was ingested and trained by commands before the services came up.
-    tab.goto(f"{live.dagster}/locations/perf_assets.definitions/jobs/train_sources/runs")
+    tab.goto(f"{live.dagster}/locations/perf_assets.definitions/jobs/train_fleet/runs")
     see(tab, "Success")
     shoot("job_runs")
     tab.goto(f"{live.dagster}/overview/activity/timeline")
-    see(tab, "train_sources")
+    see(tab, "train_fleet")
     assert tab.get_by_text("perf_assets_process").count() == 0
     shoot("timeline")

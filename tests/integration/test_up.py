@@ -7,6 +7,7 @@ That it ends on SIGTERM and on SIGINT without leaving a process behind is assert
 import shutil
 import urllib.request
 
+import psutil
 import pytest
 
 from tests.browser import chromium
@@ -28,6 +29,11 @@ def test_it_answers_and_keeps_logs(services: Services) -> None:
     assert page(f"{services.up.mlflow}/health") == "OK"
     assert "machine_learning" in page(services.up.mlflow), "models first, and no assistant"
     assert "no pages yet" in page(services.up.pages) or "The fleet" in page(services.up.pages)
+    serving = [one for one in psutil.process_iter(["cmdline"]) if "--port" in (one.info["cmdline"] or ())]
+    mlflow_port = services.up.mlflow.rsplit(":", 1)[1]
+    (mlflow,) = [one for one in serving if mlflow_port in one.info["cmdline"]]
+    assert mlflow.children() == [], "nobody gives it jobs to run"
+    assert mlflow.environ()["MLFLOW_DISABLE_TELEMETRY"] == "true"
     logs = sorted(path.name for path in (services.installation.home / "service_logs").iterdir())
     assert logs == [
         "addresses.json",

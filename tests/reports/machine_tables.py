@@ -135,6 +135,8 @@ def next_runs() -> pd.DataFrame:
             "app": "Kripke",
             "error_before_ratio": 0.12 - 0.01 * (rank - 1),
             "error_after_ratio": 0.12 - 0.01 * rank,
+            "is_worth_it": True,
+            "shots": 20,
             "node_hours": np.nan if view.endswith(")") and rank == 2 else 0.25 * rank,
         }
         for view in VIEWS

@@ -86,7 +86,7 @@ def test_missing_parts_say_why(page: str, empty_page: str) -> None:
 def test_views_that_a_table_lacks_are_named() -> None:
     rows = tables.candidates()
     facts = replace(tables.empty(), candidates=rows[rows["seen_as"] == "dane"], next_runs=tables.next_runs())
-    assert machine_page(facts).count("Nothing here on dane (host).") == 1
+    assert machine_page(facts).count("Nothing here on dane (host): too few runs to hold some out.") == 1
 
 
 def test_the_page_needs_nothing_from_outside(page: str) -> None:

@@ -165,6 +165,12 @@ def test_runs_are_handed_in_and_planned(fleet: Fleet, lake: Lake, tmp_path: Path
     assert "give that run as reference" in refused(*new)
     assert json.loads(run(*new, "--reference", str(elsewhere), "--json").stdout)["observed"][0]["observed_count"] == 2
     assert "no target model of 'fir'" in refused("plan", "fir")
+    plan = json.loads(run("plan", MACHINE, "--budget", "3", "--json").stdout)
+    worth_it = [one["configuration"] for one in plan["runs"] if one["is_worth_it"]]
+    shown = run("plan", MACHINE, "--budget", "3").stdout
+    assert plan["says"][0] in shown
+    assert shown.count("\n") > 3
+    assert worth_it == [one["configuration"] for one in plan["runs"]][: len(worth_it)]
 
 
 def test_serving_refuses_what_is_unsafe(lake: Lake, tmp_path: Path) -> None:

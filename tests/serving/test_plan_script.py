@@ -14,7 +14,7 @@ from perf_assets.workflows.landing.event_sets import event_sets, measure_script
 
 
 def planned(rank: int, app: str, args: str, ranks: int = 1, threads: int = 1, nodes: int = 1) -> PlannedRun:
-    return PlannedRun("newbox", rank, f"{app} {args}", app, 0.2, 0.1, 0.25, args, ranks, threads, nodes)
+    return PlannedRun("newbox", rank, f"{app} {args}", app, 0.2, 0.1, True, 8, 0.25, args, ranks, threads, nodes)
 
 
 def text_of(runs: list[PlannedRun], system: str | None = None) -> str:

@@ -20,14 +20,17 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
-from perf_assets.core.tables.models import AMMS
+from perf_assets.core.tables.datasets import MODELX_TABLE
+from perf_assets.core.tables.models import AMMS, TRANSFER_MATRIX
+from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES
 from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.defs import jobs, partitions
 from perf_assets.defs import logging as progress
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, end_dead_runs, own_process
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.targets.assets import NOT_MADE
+from perf_assets.defs.sources.assets import MAP
+from perf_assets.defs.targets.assets import NOT_MADE, PAGE
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address
 from perf_assets.storage.datasets import dataset_digests
@@ -59,7 +62,7 @@ OnStage = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Stage:
-    """A job that is one part of what a command does."""
+    """A job, or some of its assets, that is one part of what a command does."""
 
     title: str
     job: str
@@ -68,6 +71,8 @@ class _Stage:
     """Configuration by step; the others have their defaults."""
     partition: str | None = None
     """Machine or dataset that it is for."""
+    assets: Sequence[dg.AssetKey] = ()
+    """What is made; none is all of the job."""
 
     @property
     def config(self) -> dict[str, Any]:
@@ -75,7 +80,7 @@ class _Stage:
         return _WITH_PROGRESS | _of_steps(self.steps)
 
 
-_FLEET_PAGE = _Stage("page of the fleet", jobs.write_fleet_page_job.name)
+_FLEET_PAGE = _Stage("page of the fleet", jobs.report_fleet_job.name)
 
 
 def _of_steps(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -109,10 +114,11 @@ def ingest_machines(
         _add(instance, partitions.machines, machines)
         _add(instance, partitions.datasets, {name for machine in machines for name in landed_datasets(lake, machine)})
         job = build_definitions().resolve_job_def(jobs.ingest_machine_job.name)
+        undescribed = sorted(job.asset_layer.selected_asset_keys - {dg.AssetKey(AMMS.name)})
         for machine in machines:
             on_start(machine)
             start = time.monotonic()
-            result = _execute(job, instance, config, machine, leaves_out=() if describes else (AMMS.name,))
+            result = _execute(job, instance, config, machine, () if describes else undescribed)
             yield MachineOutcome(machine, time.monotonic() - start, *_failure(result))
 
 
@@ -133,10 +139,12 @@ def train_fleet(
 
     `settings` are those of the step of the source models.
     """
-    encoder = {"seed": seed, "choose_options": chooses_amm_options}
+    encoder = {"model_amm__encoder": {"seed": seed, "choose_options": chooses_amm_options}}
+    sources = {"train_source_models": {"seed": seed, **settings}}
+    job = jobs.train_fleet_job.name
     stages = [
-        _Stage("AMM encoder", jobs.train_encoder_job.name, {"model_amm__encoder": encoder}),
-        _Stage("source models", jobs.train_source_job.name, {"train_source_models": {"seed": seed, **settings}}),
+        _Stage("AMM encoder", job, encoder, assets=jobs.keys_of(jobs.ENCODER_STEPS)),
+        _Stage("source models", job, sources, assets=jobs.keys_of(jobs.SOURCE_STEPS)),
     ]
     _run_stages(stages, on_stage)
 
@@ -186,7 +194,7 @@ def make_modelx_table(shots: Sequence[str], seeds: int, targets: Sequence[str], 
     """Make ModelX's table on the datasets of the lake, and its page."""
     assemble_datasets(on_stage)
     config = {"shots": list(shots), "seeds": seeds, "targets": list(targets)}
-    _run_stages([_Stage("ModelX's table", jobs.make_modelx_table_job.name, {"eval_modelx__table": config})], on_stage)
+    _evaluate("ModelX's table", {"eval_modelx__table": config}, [MODELX_TABLE.name], on_stage)
 
 
 def evaluate_xamm(seeds: int, on_stage: OnStage, methods: Sequence[str] = (), embeddings: Sequence[str] = ()) -> None:
@@ -195,13 +203,23 @@ def evaluate_xamm(seeds: int, on_stage: OnStage, methods: Sequence[str] = (), em
         "eval_xamm__scores": {"seeds": seeds, "methods": list(methods)},
         "eval_xamm__embeddings": {"embeddings": list(embeddings)},
     }
-    _run_stages([_Stage("xAMM experiments", jobs.evaluate_xamm_job.name, steps)], on_stage)
+    _evaluate("xAMM experiments", steps, jobs.XAMM_STEPS, on_stage)
 
 
 def score_pairs(seeds: int, shots: Sequence[int], on_stage: OnStage) -> None:
     """Score all ordered pairs of machines over numbers of shots."""
     steps = {"eval_transfer__matrix": {"seeds": seeds, "shots": list(shots)}}
-    _run_stages([_Stage("all pairs", jobs.score_all_pairs_job.name, steps)], on_stage)
+    _evaluate("all pairs", steps, [TRANSFER_MATRIX.name], on_stage)
+
+
+def _evaluate(
+    title: str,
+    steps: Mapping[str, Mapping[str, Any]],
+    makes: Sequence[dg.AssetsDefinition | str],
+    on_stage: OnStage,
+) -> None:
+    stage = _Stage(title, jobs.evaluate_methods_job.name, steps, assets=jobs.keys_of(makes))
+    _run_stages([stage], on_stage)
 
 
 def write_fleet_page(on_stage: OnStage) -> None:
@@ -211,10 +229,10 @@ def write_fleet_page(on_stage: OnStage) -> None:
 
 def write_site(machines: Sequence[str], on_stage: OnStage, *, has_amms: bool) -> list[str]:
     """Write the pages of AMMs, of machines that have a model, and of the fleet; why some could not be written."""
-    page = jobs.write_machine_page_job.name
+    job, page, drawn = jobs.adapt_machine_job.name, jobs.keys_of([PAGE]), jobs.keys_of([MAP])
     stages = [
-        *([_Stage("page of the AMMs", jobs.draw_machines_job.name)] if has_amms else []),
-        *(_Stage(f"page of {machine}", page, partition=machine) for machine in machines),
+        *([_Stage("page of the AMMs", jobs.train_fleet_job.name, assets=drawn)] if has_amms else []),
+        *(_Stage(f"page of {machine}", job, partition=machine, assets=page) for machine in machines),
         _FLEET_PAGE,
     ]
     return _run_stages(stages, on_stage, goes_on=True)
@@ -224,17 +242,18 @@ def make_vectors(relative_to: str, seed: int, seeds: int, settings: VectorSettin
     """Train, register and judge the vector model; score all methods with `seeds` seeds, unless 0."""
     shared = {"relative_to": relative_to, **settings.model_dump()}
     training = {"model_vector__relative": {"seed": seed, "retrain": True, **shared}}
-    stages = [_Stage("vector model", jobs.train_vector_job.name, training)]
+    made = jobs.keys_of(jobs.VECTOR_STEPS)
+    _run_stages([_Stage("vector model", jobs.train_fleet_job.name, training, assets=made)], on_stage)
     if seeds:
         scoring = {"score_vectors": {"seeds": seeds, **shared}}
-        stages.append(_Stage("scores of vectors", jobs.score_vectors_job.name, scoring))
-    _run_stages(stages, on_stage)
+        _evaluate("scores of vectors", scoring, [VECTOR_SCORES.name, VECTOR_GROWTH.name], on_stage)
 
 
 def add_to_vectors(machine: str, on_stage: OnStage) -> None:
     """Let a machine join the vector model in use, from its few runs."""
     steps = {"model_vector__relative": {"added_machine": machine}}
-    _run_stages([_Stage(f"{machine} joins the vector model", jobs.train_vector_job.name, steps)], on_stage)
+    made = jobs.keys_of(jobs.VECTOR_STEPS)
+    _run_stages([_Stage(f"{machine} joins the vector model", jobs.train_fleet_job.name, steps, assets=made)], on_stage)
 
 
 def _run_all(
@@ -268,7 +287,8 @@ def _run_stages(
         _add(instance, kind, [stage.partition for stage in stages if stage.partition is not None])
         for stage in stages:
             on_stage(stage.title)
-            failure, is_bad_input = _failure(_execute(resolved[stage.job], instance, stage.config, stage.partition))
+            job = resolved[stage.job]
+            failure, is_bad_input = _failure(_execute(job, instance, stage.config, stage.partition, stage.assets))
             text = f"{stage.title}: {failure}"
             if failure is not None and is_bad_input and goes_on:
                 failures.append(text)
@@ -281,21 +301,20 @@ def _execute(
     job: dg.JobDefinition,
     instance: dg.DagsterInstance,
     config: dict[str, Any],
-    machine: str | None,
-    *,
-    leaves_out: Sequence[str] = (),
+    partition: str | None,
+    assets: Sequence[dg.AssetKey] = (),
 ) -> dg.JobExecutionResult:
-    """Run a job in this process, as a run of the code location: its page, the timeline and "Re-execute" know it.
+    """Run a job in this process, or some of its assets, as a run of the code location: its page, the timeline and
+    "Re-execute" know it.
 
-    `execute_in_process` makes runs that belong to none. `leaves_out` are assets of the job that are not made.
+    `execute_in_process` makes runs that belong to none.
     """
-    chosen = job.asset_layer.selected_asset_keys - {dg.AssetKey(name) for name in leaves_out}
-    mine = job.as_ephemeral_job({}, {}, asset_selection=sorted(chosen) if leaves_out else None)
+    mine = job.as_ephemeral_job({}, {}, asset_selection=assets or None)
     own = {PROCESS_TAG: own_process(), REPOSITORY_LABEL_TAG: _REPOSITORY.get_label(), "dagster/max_retries": "0"}
     run = instance.create_run_for_job(
         mine,
         run_config=config,
-        tags=merge_run_tags(job, machine, own, None, instance, config),
+        tags=merge_run_tags(job, partition, own, None, instance, config),
         remote_job_origin=_REPOSITORY.get_job_origin(job.name),
     )
     return execute_run(InMemoryJob(mine), run, instance)

@@ -2,7 +2,7 @@
 
 The correction's covariance tells, before a run is made, how much less uncertain every other prediction will be after
 it. Runs are picked one after the other; each pick takes those before it into account. Where runs have a price, what
-counts is the gain for it.
+counts is the gain for it, among runs that lower the error enough to be worth it (`core/planned_runs.py`).
 
 The linear cause of the correction is left out when runs are picked: under it the most extreme runs look the most
 instructive, and there a straight line is the least to be trusted.
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.planned_runs import ENOUGH_RUNS, WORTH_IT
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.target.causes import without_profile
 from perf_assets.models.target.correction import PairedModel
@@ -37,6 +38,9 @@ class PickedRun:
     """Expected relative error over the population without this run, with those planned before it (0.1 is 10%)."""
     error_after: float
     """Expected relative error with this run."""
+    is_worth_it: bool
+    """Whether it lowers the error by a share of it that is worth a run; these come before those that do not. While the
+    model knows few runs, all are."""
     node_hours: float | None
     """What it costs, where that is known."""
 
@@ -67,13 +71,16 @@ def plan(
     among = careful.covariance(samples, candidates, candidates)
     variance, noise = model.spread(samples, wanted) ** 2, model.noise**2
     chosen: list[PickedRun] = []
-    is_left = np.ones(len(candidates), bool)
+    is_left, any_worth_it = np.ones(len(candidates), bool), True
+    least_gain = WORTH_IT if len(model.shots) >= ENOUGH_RUNS else 0.0
     for _ in range(min(budget, len(candidates))):
         own = np.maximum(np.diag(among), 0.0) + noise
         after = np.sqrt(np.maximum(variance[:, None] - across**2 / own, noise)).mean(axis=0)
         before = float(np.sqrt(np.maximum(variance, noise)).mean())
+        is_worth_it = is_left & (before - after >= least_gain * before)
+        any_worth_it &= bool(is_worth_it.any())
         gain = before - after if prices is None else (before - after) / prices
-        best = int(np.argmax(np.where(is_left, gain, -np.inf)))
+        best = int(np.argmax(np.where(is_worth_it if any_worth_it else is_left, gain, -np.inf)))
         chosen.append(
             PickedRun(
                 row=int(candidates[best]),
@@ -81,6 +88,7 @@ def plan(
                 app=str(samples.apps[candidates[best]]),
                 error_before=_MEAN_OVER_SPREAD * before,
                 error_after=_MEAN_OVER_SPREAD * float(after[best]),
+                is_worth_it=any_worth_it,
                 node_hours=None if prices is None else float(prices[best]),
             )
         )
@@ -148,6 +156,8 @@ def next_runs(adapted: AdaptedTarget, budget: int, nodes: "pd.Series[float] | No
                     "app": run.app,
                     "error_before_ratio": run.error_before,
                     "error_after_ratio": run.error_after,
+                    "is_worth_it": run.is_worth_it,
+                    "shots": len(view.model.shots),
                     "node_hours": np.nan if run.node_hours is None else run.node_hours,
                 }
             )

@@ -201,8 +201,11 @@ def align_counters(
         raise BadInputError(f"{target_name} has {len(shots)} runs: an alignment of counters needs at least 8")
     tables = alignment_tables(task, shots, seed)
     first = tables[0]
+    # Levels of words, such as an application's name, take part in the alignment and are no counters.
+    rows = [row for row in first.rows if row.source_counter not in theirs.level_columns]
+    weights = pd.DataFrame(first.weights, index=list(first.source_counters), columns=list(first.target_counters))
     return CounterAlignment(
-        pd.DataFrame([vars(row) for row in first.rows]),
-        pd.DataFrame(first.weights, index=list(first.source_counters), columns=list(first.target_counters)),
+        pd.DataFrame([vars(row) for row in rows if row.target_counter not in ours.level_columns]),
+        weights.drop(index=list(theirs.level_columns), columns=list(ours.level_columns), errors="ignore"),
         catalogue_proposal(tables, catalogue, target_name),
     )

@@ -255,7 +255,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 def _seeds(spreads: pd.DataFrame) -> str:
     fewest, most = int(spreads["seeds"].min()), int(spreads["seeds"].max())
     counted = str(most) if fewest == most else f"{fewest} to {most}"
-    return f"{counted} {'seed' if most == 1 else 'seeds'}"
+    return f"{counted} {'draw' if most == 1 else 'draws'}"
 
 
 def _counted(what: str, shown: int, every: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.planned_runs import worth
 from perf_assets.core.tables.verdicts import PROMOTED
 from perf_assets.reports.machine.facts import MachineFacts
 from perf_assets.reports.machine.figures import GOAL
@@ -278,24 +279,7 @@ def _aligned(alignment: pd.DataFrame, source: str) -> Finding:
 
 
 def _plan(view: str, here: pd.DataFrame) -> Finding:
-    runs = here.sort_values("rank")
-    first = runs.iloc[0]
-    before, after = error(first["error_before_ratio"]), error(runs.iloc[-1]["error_after_ratio"])
-    if before == after:
-        return Finding(
-            f"{view}: no further run is worth it.",
-            f"The expected error would stay at {before} with all {len(runs)} that were looked at.",
-        )
-    hours = runs["node_hours"]
-    price = f" for {hours.sum():,.3g} node-hours" if hours.notna().all() else "; not all of their prices are known"
-    return Finding(
-        f"{view}: {_runs(len(runs))} expected to take the error from {before} to {after}{price}.",
-        f"First: {first['configuration']} ({before} to {error(first['error_after_ratio'])}).",
-    )
-
-
-def _runs(count: int) -> str:
-    return "the next run is" if count == 1 else f"the next {count} runs are"
+    return Finding(*worth(view, here.sort_values("rank").to_dict("records")))
 
 
 def _sentence(parts: list[str]) -> str:

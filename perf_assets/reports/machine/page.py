@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perf_assets.core.planned_runs import worth
 from perf_assets.reports.fleet.story import draw_scatter
 from perf_assets.reports.machine.facts import MachineFacts
 from perf_assets.reports.machine.figures import Shown, curve_chart, weights_chart
@@ -41,6 +42,7 @@ def machine_page(facts: MachineFacts) -> str:
     return page.render(
         machine=facts.machine,
         is_simulated=facts.is_simulated,
+        host=next((view for view in own_views(facts.amms, facts.machine) if view != facts.machine), ""),
         registered_as=facts.registered_as,
         address=f"models:/perf-target-{facts.machine}@{facts.alias}",
         links=facts.links,
@@ -56,7 +58,7 @@ def machine_page(facts: MachineFacts) -> str:
         coverage=_scores(facts, Shown.COVERAGE),
         alignment=_alignment(facts),
         heat_map=_heat_map(facts),
-        next_runs=[(view, records(here.sort_values("rank"))) for view, here in by_view(facts.next_runs)],
+        next_runs=[_planned(view, here) for view, here in by_view(facts.next_runs)],
         views_without=_views_without(facts),
         verdicts=verdicts[::-1],
         drift=drift_finding(verdicts),
@@ -153,6 +155,13 @@ def _heat_map(facts: MachineFacts) -> Chart | None:
         first = [name for name in facts.alignment["source_counter"] if name in weights.index]
         weights = weights.reindex([*dict.fromkeys(first), *(name for name in weights.index if name not in set(first))])
     return weights_chart(facts.machine, facts.alignment_source, weights)
+
+
+def _planned(view: str, here: pd.DataFrame) -> tuple[str, list[dict[str, Any]], str]:
+    """A view, its runs that are worth it, and why no other is, where none is."""
+    runs = here.sort_values("rank")
+    chosen = runs[runs["is_worth_it"]]
+    return view, records(chosen), "" if len(chosen) else " ".join(worth(view, records(runs)))
 
 
 def _views_without(facts: MachineFacts) -> dict[str, list[str]]:

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import pandas as pd
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -20,14 +20,14 @@ from perf_assets.core.manifest import MAX_APP, MAX_ARGS
 from perf_assets.core.text import first_problem
 from perf_assets.registry.asking import RegisteredModels, TableAnswer
 from perf_assets.serving.advice import KILL_RATE, TOLERANCE, AdvisedJob, advise
-from perf_assets.serving.answers import KnownMachine, Noted, Prediction, RegisteredModel
+from perf_assets.serving.answers import KnownMachine, Noted, PlannedRun, Prediction, RegisteredModel
 from perf_assets.serving.champions import Watcher
 from perf_assets.serving.http.batching import Lane
 from perf_assets.serving.http.examples import JOB_QUESTION, OBSERVATION, QUESTION, TABLE_QUESTION, examples_of
 from perf_assets.serving.http.guard import Guard
 from perf_assets.serving.http.metrics import CONTENT_TYPE, Counting, RequestCounts, measured_at
 from perf_assets.serving.http.page import page_of
-from perf_assets.serving.listing import listed_models
+from perf_assets.serving.listing import listed_models, planned_runs
 from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import MachineId, Observation, Run
 
@@ -126,6 +126,15 @@ class ModelList(BaseModel):
     models: list[RegisteredModel]
 
 
+class Plan(BaseModel):
+    """Runs to do next on a machine, those first that lower the expected error most."""
+
+    machine: str
+    says: list[str]
+    """Whether any run is worth it, for each way programs see the machine."""
+    runs: list[PlannedRun]
+
+
 class Health(BaseModel):
     """Whether the service is there."""
 
@@ -171,7 +180,9 @@ def create_app(predictor: Predictor, limits: Limits, token: str | None) -> FastA
         redoc_url=None,
         responses=_PROBLEMS,
     )
-    _add_routes(app, service)
+    _add_questions(app, service)
+    _add_lists(app, service)
+    _add_page(app, service)
     _add_metrics(app, service, metrics)
     _add_problems(app)
     app.add_middleware(Guard, most_bytes=limits.body_bytes, token=token)
@@ -232,7 +243,7 @@ class _Service:
             raise HTTPException(503, f"no answer within {self.limits.seconds:g} s: ask for fewer runs") from None
 
 
-def _add_routes(app: FastAPI, service: _Service) -> None:
+def _add_questions(app: FastAPI, service: _Service) -> None:
     @app.post("/predict", response_model=Answers, summary="How long runs take on another machine")
     async def predict(question: Question) -> Response:
         """Times with 90% intervals and warnings, from the target's champion where the runs are of its reference
@@ -266,9 +277,18 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
         """The next prediction takes it into account, and it lands for the machine's next adaptation."""
         return await service.in_thread(lambda: service.predictor.models.observe(observation))
 
+
+def _add_lists(app: FastAPI, service: _Service) -> None:
     @app.get("/machines", summary="Machines, and what can be predicted for each")
     async def machines() -> MachineList:
         return MachineList(machines=await service.in_thread(service.predictor.machines))
+
+    @app.get("/plan/{machine}", summary="Runs on a machine that would teach most, and whether any is worth it")
+    async def plan(machine: str, budget: Annotated[int, Query(ge=1, le=1000)] = 10) -> Plan:
+        """As `perf-assets plan` prints them, priced in node-hours."""
+        lake = service.predictor.lake
+        runs, says = await service.in_thread(lambda: planned_runs(lake, machine, budget))
+        return Plan(machine=machine, says=says, runs=runs)
 
     @app.get("/models", summary="Registered models in use")
     async def models() -> ModelList:
@@ -278,6 +298,8 @@ def _add_routes(app: FastAPI, service: _Service) -> None:
     async def health() -> Health:
         return Health(status="ok", champions=len(service.predictor.models.machines()))
 
+
+def _add_page(app: FastAPI, service: _Service) -> None:
     @app.get("/", include_in_schema=False)
     async def start() -> RedirectResponse:
         return RedirectResponse("/docs")

@@ -1,6 +1,7 @@
 """Examples for the page of the service: of machines, runs and models that this lake has."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from perf_assets.core.errors import BadInputError
@@ -32,8 +33,8 @@ class ShownExamples:
     questions: dict[str, dict[str, Any]]
     answers: tuple[Prediction, ...] = ()
     """Answer to the example of /predict; none where there is no champion."""
-    model: str = "perf-transfer-NAME"
-    """Registered model that the table of /predict/{model} is for."""
+    names: Mapping[str, str] = field(default_factory=lambda: {"model": "perf-transfer-NAME", "machine": "dane"})
+    """What paths such as /predict/{model} and /plan/{machine} are asked with."""
 
     @property
     def are_real(self) -> bool:
@@ -67,5 +68,5 @@ def examples_of(predictor: Predictor) -> ShownExamples:
             "/advise": {"app": run.app, "args": run.args, "machines": [machine]},
             "/observe": {"machine": machine, **here, **gpus},
         }
-        return ShownExamples(questions, (answer,), champion.name)
+        return ShownExamples(questions, (answer,), {"model": champion.name, "machine": machine})
     return _MADE_UP

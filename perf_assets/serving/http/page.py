@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from html import escape
 from typing import Any
@@ -23,11 +23,11 @@ section { border-top: 1px solid; margin-top: 2rem }
 _SCRIPT = """
 for (const form of document.forms) form.addEventListener("submit", async event => {
   event.preventDefault();
-  const shown = form.querySelector("pre"), body = form.querySelector("textarea"), model = form.querySelector("input");
+  const shown = form.querySelector("pre"), body = form.querySelector("textarea"), name = form.querySelector("input");
   shown.hidden = false;
   shown.textContent = "asked ...";
   try {
-    const path = form.dataset.path.replace("{model}", model ? encodeURIComponent(model.value) : "");
+    const path = form.dataset.path.replace(/\\{.*\\}/, name ? encodeURIComponent(name.value) : "");
     const answer = await fetch(path.slice(1), body
       ? {method: "POST", headers: {"Content-Type": "application/json"}, body: body.value} : {});
     shown.textContent = answer.status + "\\n" + JSON.stringify(await answer.json(), null, 1);
@@ -66,8 +66,7 @@ def _operation(
 ) -> str:
     """One path: what it is for, a form, the line for a shell, fields of question and answer, an answer."""
     question = examples.questions.get(path)
-    named = path.replace("{model}", examples.model)
-    command = f"curl {address}{named}"
+    command = f"curl {address}{path.format_map(examples.names)}"
     if question is not None:
         command += f" -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(question))}"
     answers = "".join(
@@ -87,19 +86,23 @@ def _operation(
         example = f"<p>The answer to this question:</p><pre>{escape(answer)}</pre>"
     return (
         f"<section><h2>{escape(method.upper())} <code>{escape(path)}</code></h2><p>{escape(operation['summary'])}. "
-        f"{escape(operation.get('description', ''))}</p>{_form(path, question, examples.model)}{example}"
+        f"{escape(operation.get('description', ''))}</p>{_form(path, question, examples.names)}{example}"
         f"<p>From a shell:</p><pre>{escape(command)}</pre>{''.join(folded)}</section>"
     )
 
 
-def _form(path: str, question: Schema | None, model: str) -> str:
+def _form(path: str, question: Schema | None, names: Mapping[str, str]) -> str:
     """A form that asks the service that the page is from."""
     box = ""
     if question is not None:
         text = json.dumps(question, indent=1)
         rows = min(text.count("\n") + 1, 24)
         box = f'<textarea rows="{rows}" spellcheck="false" aria-label="Question as JSON">{escape(text)}</textarea>'
-    name = f'<p><label>Model <input value="{escape(model)}"></label></p>' if "{model}" in path else ""
+    name = "".join(
+        f'<p><label>{escape(what.capitalize())} <input value="{escape(value)}"></label></p>'
+        for what, value in names.items()
+        if f"{{{what}}}" in path
+    )
     lands = " (this lands a run)" if path == "/observe" else ""
     return (
         f'<form data-path="{escape(path)}">{name}{box}<p><button>Ask{lands}</button></p>'

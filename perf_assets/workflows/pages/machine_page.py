@@ -230,7 +230,7 @@ def _named(machine: str, number: int) -> str:
 
     own, *links = chain(registered_name(machine), number)
     behind = [f"{link.name} version {link.version or link.identity}" for link in links]
-    manifests = f" and {own.manifests_count} manifests" if own.manifests_count else ""
+    manifests = f" and {own.manifests_count} landed bundles" if own.manifests_count else ""
     return f"{own.name} version {number}" + (f", from {', '.join(behind)}{manifests}" if behind else "")
 
 

@@ -1,11 +1,12 @@
 """The planner picks runs that say most about the others, for their price."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.planned_runs import ENOUGH_RUNS, WORTH_IT, worth
 from perf_assets.features.samples import Indices, PairedSamples
 from perf_assets.models.target.causes import without_profile
 from perf_assets.models.target.correction import PairedModel, fit_correction
@@ -74,6 +75,36 @@ def test_what_cannot_be_planned_is_refused(samples: PairedSamples, candidates: I
     elsewhere = samples.hide_machine(SOURCE)
     with pytest.raises(BadInputError, match="did not run on a"):
         plan(model, elsewhere, candidates, budget=1, population=candidates)
+
+
+def test_runs_that_hardly_lower_the_error_are_not_worth_it(samples: PairedSamples, candidates: Indices) -> None:
+    """Those that are worth it come first, whatever the others cost."""
+    many = fit_correction(samples, SOURCE, TARGET, candidates[:ENOUGH_RUNS], [None])
+    runs = plan(many, samples, candidates, budget=len(candidates), cost=np.arange(1.0, len(candidates) + 1))
+    gains = [1 - run.error_after / run.error_before for run in runs]
+    chosen = [run.is_worth_it for run in runs]
+    assert all(gain >= WORTH_IT for gain, is_worth_it in zip(gains, chosen, strict=True) if is_worth_it)
+    assert chosen == sorted(chosen, reverse=True)
+    assert not all(chosen)
+    noise = np.array([0.001, 0.001, 0.001, 0.001, 0.5])
+    noisy = [restore({**describe(one), "amplitudes": noise}, one.runs, np.zeros(ENOUGH_RUNS)) for one in many.processes]
+    useless = plan(replace(many, processes=noisy), samples, candidates, budget=3)
+    head, reason = worth("newbox", [asdict(run) | {"error_before_ratio": run.error_before} for run in useless])
+    assert head == "newbox: no further run is worth it."
+    assert "ten runs as useful as the best one would lower it by less than 2% of it" in reason
+
+
+def test_with_few_runs_every_run_is_worth_it(samples: PairedSamples, candidates: Indices, model: PairedModel) -> None:
+    """What is noise to two runs is learned from twenty."""
+    runs = plan(model, samples, candidates, budget=3)
+    assert [run.is_worth_it for run in runs] == [True] * 3
+    told = [
+        asdict(run) | {"error_before_ratio": run.error_before, "error_after_ratio": run.error_after, "shots": 2}
+        for run in runs
+    ]
+    head, rough = worth("newbox", told)
+    assert head == "newbox: the next 3 runs are expected to tell most; not all of their prices are known."
+    assert "With 2 runs so far it is not well known how much they gain" in rough
 
 
 def test_of_many_candidates_some_are_looked_at(samples: PairedSamples, candidates: Indices, model: PairedModel) -> None:

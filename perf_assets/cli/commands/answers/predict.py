@@ -84,7 +84,9 @@ def command(
         ask_model(model, profiles[0], out, as_json=as_json, as_csv=as_csv)
         return
     if source is None or target is None:
-        raise BadInputError("say --from and --to, or --model NAME and a TABLE")
+        raise BadInputError("say --from and --to (a machine, or all), or --model NAME and a TABLE")
+    if source == "all":
+        raise BadInputError("--from is the machine that the runs were measured on: name one; --to may be all")
     answers = _answers(profiles, source, target, uses_gpus, target_ranks, given, with_measured=not no_measured)
     frame = answers.to_frame()
     frame["warnings"] = frame["warnings"].map("; ".join)
