@@ -28,6 +28,7 @@ def facts() -> CardFacts:
         encoder_version="9f2c",
         manifests_count=412,
         manifests_digest="ab12",
+        tracking_uri="sqlite:////lake/mlflow/mlflow.db",
         seed=0,
         code_version="00f83b1",
         dagster_run_id="6f0e",
@@ -59,6 +60,7 @@ def test_the_example_is_python_for_this_machine(card: str) -> None:
     assert code is not None
     compile(code[1], "card", "exec")
     assert 'machine = "dane"' in code[1]
+    assert 'mlflow.set_tracking_uri("sqlite:////lake/mlflow/mlflow.db")' in code[1], "it runs from any folder"
     assert 'mlflow.pyfunc.load_model(f"models:/perf-target-{machine}@champion")' in code[1]
 
 

@@ -60,6 +60,8 @@ class CardFacts:
     """Version of the AMM encoder."""
     manifests_count: int
     manifests_digest: str
+    tracking_uri: str
+    """Where MLflow is, for the example; without passwords."""
     seed: int
     code_version: str
     dagster_run_id: str

@@ -9,7 +9,9 @@ from pydantic import BaseModel, Field
 
 from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
+from perf_assets.core.paths import mlflow_tracking_uri
 from perf_assets.core.tables.verdicts import VERDICTS
+from perf_assets.core.text import without_passwords
 from perf_assets.storage.results import rows_of, store
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.machines.readiness import Readiness
@@ -270,6 +272,7 @@ def _card(adapted: "AdaptedTarget", formulas: Sequence[Resolved], tags: dict[str
         encoder_version=tags["encoder_version"],
         manifests_count=int(tags["manifests_count"]),
         manifests_digest=tags["manifests_digest"],
+        tracking_uri=without_passwords(mlflow_tracking_uri()),
         seed=int(tags["seed"]),
         code_version=code_version(),
         dagster_run_id=tags["dagster_run_id"],
