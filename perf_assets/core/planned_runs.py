@@ -10,7 +10,7 @@ WORTH_IT = _OF_TEN / 10
 """Least share of the expected error by which a run must lower it: ten such runs by 2%, from 10.0% to 9.8%."""
 
 
-def worth(view: str, runs: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+def worth(view: str, runs: Sequence[Mapping[Any, Any]]) -> tuple[str, str]:
     """What the planned runs of a view gain and whether any is worth it, and the reason, or which is first.
 
     Runs are in their order, with `is_worth_it`, expected errors before and after each, `shots` that the model knows,
