@@ -285,7 +285,7 @@ def _add_lists(app: FastAPI, service: _Service) -> None:
 
     @app.get("/plan/{machine}", summary="Runs on a machine that would teach most, and whether any is worth it")
     async def plan(machine: str, budget: Annotated[int, Query(ge=1, le=1000)] = 10) -> Plan:
-        """As `perf-assets plan` prints them, priced in node-hours."""
+        """Runs that `perf-assets plan` prints, priced in node-hours, and those that are not worth it."""
         lake = service.predictor.lake
         runs, says = await service.in_thread(lambda: planned_runs(lake, machine, budget))
         return Plan(machine=machine, says=says, runs=runs)
