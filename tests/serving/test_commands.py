@@ -168,7 +168,7 @@ def test_runs_are_handed_in_and_planned(fleet: Fleet, lake: Lake, tmp_path: Path
     plan = json.loads(run("plan", MACHINE, "--budget", "3", "--json").stdout)
     worth_it = [one["configuration"] for one in plan["runs"] if one["is_worth_it"]]
     shown = run("plan", MACHINE, "--budget", "3").stdout
-    assert plan["says"][0] in shown
+    assert plan["verdicts"][0] in shown
     assert shown.count("\n") > 3
     assert worth_it == [one["configuration"] for one in plan["runs"]][: len(worth_it)]
 

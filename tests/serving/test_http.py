@@ -122,8 +122,8 @@ def test_the_forms_of_the_page_ask_what_this_lake_knows(client: TestClient) -> N
 def test_runs_are_planned_in_the_words_of_the_command_line(client: TestClient) -> None:
     planned = client.get(f"/plan/{MACHINE}?budget=2").json()
     assert [run["rank"] for run in planned["runs"]] == [1, 2]
-    assert planned["says"][0].startswith(f"{MACHINE}: ")
-    assert "worth it" in planned["says"][0] or "expected to" in planned["says"][0]
+    assert planned["verdicts"][0].startswith(f"{MACHINE}: ")
+    assert "worth it" in planned["verdicts"][0] or "expected to" in planned["says"][0]
     assert client.get(f"/plan/{MACHINE}?budget=0").status_code == 422
     assert client.get("/plan/nowhere").status_code == 404
 

@@ -130,7 +130,7 @@ class Plan(BaseModel):
     """Runs to do next on a machine, those first that lower the expected error most."""
 
     machine: str
-    says: list[str]
+    verdicts: list[str]
     """Whether any run is worth it, for each way programs see the machine."""
     runs: list[PlannedRun]
 
@@ -287,8 +287,8 @@ def _add_lists(app: FastAPI, service: _Service) -> None:
     async def plan(machine: str, budget: Annotated[int, Query(ge=1, le=1000)] = 10) -> Plan:
         """Runs that `perf-assets plan` prints, priced in node-hours, and those that are not worth it."""
         lake = service.predictor.lake
-        runs, says = await service.in_thread(lambda: planned_runs(lake, machine, budget))
-        return Plan(machine=machine, says=says, runs=runs)
+        runs, verdicts = await service.in_thread(lambda: planned_runs(lake, machine, budget))
+        return Plan(machine=machine, verdicts=verdicts, runs=runs)
 
     @app.get("/models", summary="Registered models in use")
     async def models() -> ModelList:

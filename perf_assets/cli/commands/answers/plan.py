@@ -49,7 +49,7 @@ def command(machine: str, budget: int, script: bool, system: str | None, as_json
         _print_script(machine, chosen, system)
         return
     if as_json:
-        print_json({"machine": machine, "says": list(rows.notes), "runs": rows.to_dicts()})
+        print_json({"machine": machine, "verdicts": list(rows.notes), "runs": rows.to_dicts()})
         return
     for name, part in groupby(chosen, key=lambda run: run.seen_as):
         print_table(
