@@ -123,7 +123,7 @@ def test_runs_are_planned_in_the_words_of_the_command_line(client: TestClient) -
     planned = client.get(f"/plan/{MACHINE}?budget=2").json()
     assert [run["rank"] for run in planned["runs"]] == [1, 2]
     assert planned["verdicts"][0].startswith(f"{MACHINE}: ")
-    assert "worth it" in planned["verdicts"][0] or "expected to" in planned["says"][0]
+    assert "worth it" in planned["verdicts"][0] or "expected to" in planned["verdicts"][0]
     assert client.get(f"/plan/{MACHINE}?budget=0").status_code == 422
     assert client.get("/plan/nowhere").status_code == 404
 

@@ -87,7 +87,7 @@ def test_runs_that_hardly_lower_the_error_are_not_worth_it(samples: PairedSample
     assert chosen == sorted(chosen, reverse=True)
     assert not all(chosen)
     noise = np.array([0.001, 0.001, 0.001, 0.001, 0.5])
-    noisy = [restore({**describe(one), "amplitudes": noise}, one.runs, np.zeros(ENOUGH_RUNS)) for one in many.processes]
+    noisy = [replace(one, amplitudes=noise) for one in many.processes]
     useless = plan(replace(many, processes=noisy), samples, candidates, budget=3)
     head, reason = worth("newbox", [asdict(run) | {"error_before_ratio": run.error_before} for run in useless])
     assert head == "newbox: no further run is worth it."
