@@ -132,3 +132,37 @@ def test_logs_that_cannot_be_replayed_are_said(log: Path, tmp_path: Path) -> Non
         done = run(*arguments)
         assert isinstance(done.exception, BadInputError), done.output
         assert message in str(done.exception)
+
+
+HEADER = "JobID|JobName|User|Submit|Start|End|NNodes|Timelimit|State"
+
+
+def slurm_job(number: int, *, nodes: int = 2, limit: str = "01:00:00", minutes: int = 20) -> str:
+    """A job every ten minutes, in the night in which clocks go forward in America."""
+    submit = pd.Timestamp("2019-03-09T20:00:00") + pd.Timedelta(minutes=10 * number)
+    start = submit + pd.Timedelta(minutes=1)
+    end = start + pd.Timedelta(minutes=minutes)
+    times = "|".join(time.isoformat() for time in (submit, start, end))
+    return f"{number}|Kripke|u{number % 3}|{times}|{nodes}|{limit}|COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "options", "kept", "said"),
+    [
+        ([slurm_job(n, nodes=64 if n % 5 == 0 else 2) for n in range(60)], [], 48, "left out: 12 jobs of more than 8"),
+        ([slurm_job(n, minutes=-40 if n % 9 == 0 else 20) for n in range(60)], [], 53, "7 jobs that end before they start"),
+        ([slurm_job(n) for n in range(60)], ["--zone", "America/Denver"], 52, "8 jobs at a local time that is"),
+        ([slurm_job(n) for n in range(60)], [], 60, "local times without a zone are taken as they stand"),
+        ([slurm_job(n, limit="Unknown" if n < 7 else "01:00:00") for n in range(60)], [], 60, "7 jobs have no limit"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_jobs_is_counted_and_said(
+    tmp_path: Path, jobs: list[str], options: list[str], kept: int, said: str
+) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text("\n".join([HEADER, *jobs]) + "\n")
+    for command in (["shadow", "--replays", "1"], ["simulate", "--estimates", "user"]):
+        done = CliRunner().invoke(cli, [command[0], str(path), "--nodes", "8", *command[1:], *options])
+        assert done.exit_code == 0, done.output
+        assert f"{kept} jobs on 8 nodes" in done.output
+        assert said in done.stderr

@@ -22,6 +22,7 @@ from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
 from perf_assets.workflows.landing.ingest import ingest_machine
+from perf_assets.workflows.scheduling.shadow import MODELLED
 from tests.serving.conftest import MACHINE, Fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serving")]
@@ -159,3 +160,30 @@ def test_what_cannot_be_advised_is_said(fleet: Fleet, measured: Lake, predictor:
     done = CliRunner().invoke(cli, ["advise", "--app", APP, "--machines", "cedarr"])
     assert isinstance(done.exception, UnknownError | BadInputError)
     assert "did you mean cedar?" in str(done.exception)
+
+
+def test_a_log_is_replayed_with_other_machines_as_their_target_models_say(
+    measured: Lake, fleet: Fleet, tmp_path: Path
+) -> None:
+    jobs = ["JobID|JobName|User|Submit|Start|End|NNodes|Timelimit|State"]
+    for number in range(120):
+        times = [pd.Timestamp(f"2019-01-02T00:{number % 60:02}:00") + pd.Timedelta(minutes=m) for m in (0, 1, 31)]
+        shown = "|".join((time + pd.Timedelta(hours=number // 60)).isoformat() for time in times)
+        jobs.append(f"{number}|{APP if number % 2 else 'other'}|u{number % 5}|{shown}|2|01:00:00|COMPLETED")
+    log, page = tmp_path / "sacct.txt", tmp_path / "page.html"
+    log.write_text("\n".join(jobs) + "\n")
+    wanted = ["shadow", str(log), "--nodes", "8", "--zone", "UTC", "--machine", fleet.reference]
+    done = CliRunner().invoke(
+        cli, [*wanted, "--machines", f"{MACHINE}=4", "--replays", "2", "--page", str(page), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["other_machines"] == [f"{MACHINE} (4)"]
+    assert document["modelled_jobs"] == 60
+    (said,) = document["models"]
+    answers = Predictor(measured).predict(stored_runs(measured, fleet.reference, APP), MACHINE, with_measured=True)
+    ratio = math.exp(sum(math.log(one.relative_time) for one in answers) / len(answers))
+    assert said.startswith(f"{APP}: predicted {ratio:.2f} times as long on {MACHINE} (90%: ")
+    waits = {one["plan"]: one["wait_hours_per_job"] for one in document["savings"]}
+    assert waits[MODELLED] < waits["user statistics"]
+    assert f"The nodes of {MACHINE} (4) come on top: a part of the gain is theirs." in page.read_text()

@@ -1,11 +1,12 @@
 """What the models of a lake say of the jobs of a log: widths on its machine, and other machines."""
 
 from collections.abc import Callable, Sequence
+from math import exp
 from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, listed
 from perf_assets.storage.aliases import known_applications, load_aliases
-from perf_assets.workflows.fleet import open_warehouse
+from perf_assets.workflows.fleet import Fleet, open_warehouse
 
 if TYPE_CHECKING:
     from perf_assets.models.scaling.model import ScalingModel
@@ -21,7 +22,7 @@ def modelled(
 ) -> "ModelledJobs":
     """What the models of a lake say of a log's applications: widths on its machine, and other machines."""
     from perf_assets.models.scaling.runs import NODES
-    from perf_assets.scheduling.other_ways import ModelledJobs
+    from perf_assets.scheduling.other_ways import NINETY_PERCENT, ModelledJobs
     from perf_assets.scheduling.simulate import Machine
     from perf_assets.workflows.models.scaling import scaling_runs
 
@@ -46,7 +47,13 @@ def modelled(
             except (BadInputError, UnknownError, RegistryError):
                 continue
             elsewhere.setdefault(app, []).append(way)
-            notes.append(f"{app}: predicted {way.ratio:.2f} times as long on {other.name}")
+            low, high = (way.ratio * exp(sign * NINETY_PERCENT * way.deviation) for sign in (-1, 1))
+            notes.append(
+                f"{app}: predicted {way.ratio:.2f} times as long on {other.name} (90%: {low:.2f} to {high:.2f})"
+            )
+    made_up = [name for name in (machine, *(one.name for one in others)) if Fleet(lake).is_simulated(name)]
+    if made_up and notes:
+        notes.append(f"models of {listed(made_up)} were made of simulated runs")
     ways: dict[str, Callable[[int], Sequence[Way]]] = {}
     for name, app in called.items():
         if app in widths or app in elsewhere:

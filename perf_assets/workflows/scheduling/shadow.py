@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from perf_assets.core.errors import BadInputError
+from perf_assets.core.errors import BadInputError, listed
 from perf_assets.scheduling.choices import Estimates, Planning, Policy
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class Shadow:
     """Jobs whose application has a model."""
     models: tuple[str, ...] = ()
     """What models say."""
+    other_machines: tuple[str, ...] = ()
+    """Other machines, with their nodes, that jobs with a model could have run on."""
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -127,6 +129,8 @@ class Shadow:
         share = 1 - best.wait_hours_per_job / before.wait_hours_per_job if before.wait_hours_per_job else 0.0
         less = f"{abs(share):.0%} {'less' if share >= 0 else 'more'}"
         models = f" {self.modelled_jobs:,} of the jobs are of an application with a model." if self.models else ""
+        if self.other_machines and best.plan == MODELLED:
+            models += f" The nodes of {listed(self.other_machines)} come on top: a part of the gain is theirs."
         return (
             f"Scheduled with {best.plan}, a job would have waited {best.wait_hours_per_job:.2f} hours instead of "
             f"{before.wait_hours_per_job:.2f} ({less}). Saved (or, below 0, lost) by all jobs together: "
@@ -170,6 +174,7 @@ def shadow(trace: "Trace", nodes: int | None, replays: int, models: "ModelledJob
         is_simulated=fitting.is_simulated,
         modelled_jobs=0 if models is None else models.count(fitting),
         models=() if models is None else models.notes,
+        other_machines=() if models is None else tuple(f"{m.name} ({m.nodes:,})" for m in models.machines[1:]),
     )
 
 
