@@ -150,7 +150,7 @@ def slurm_job(number: int, *, nodes: int = 2, limit: str = "01:00:00", minutes: 
     ("jobs", "options", "kept", "said"),
     [
         ([slurm_job(n, nodes=64 if n % 5 == 0 else 2) for n in range(60)], [], 48, "left out: 12 jobs of more than 8"),
-        ([slurm_job(n, minutes=-40 if n % 9 == 0 else 20) for n in range(60)], [], 53, "7 jobs that end before they start"),
+        ([slurm_job(n, minutes=-40 if n % 9 == 0 else 20) for n in range(60)], [], 53, "7 jobs that end before"),
         ([slurm_job(n) for n in range(60)], ["--zone", "America/Denver"], 52, "8 jobs at a local time that is"),
         ([slurm_job(n) for n in range(60)], [], 60, "local times without a zone are taken as they stand"),
         ([slurm_job(n, limit="Unknown" if n < 7 else "01:00:00") for n in range(60)], [], 60, "7 jobs have no limit"),
