@@ -8,15 +8,22 @@ beside, at the predicted bound; means are over shaken submissions. Worth of mold
 jobs with users' estimates, where jobs scale like problems of the fleet (simulated in the demo) as its target models
 predict; needs a lake with target models (PERF_ASSETS_LAKE), and is null without.
 
+With --against REVISION (of git), only speed: this code and that of the revision, checked out into a temporary folder,
+schedule the same trace by every policy in turn, each in a process of its own.
+
 Last line: one JSON object. Needs `../shared/data`, or PERF_ASSETS_SHARED_DATA. Takes a minute or two.
 """
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 from transfer_data import data_folder
@@ -32,6 +39,32 @@ NODES, TIMES, SHAKEN, RUNS = 100, 15, 20, 3
 MEMORY = "--memory"
 QUICK = "--quick"
 FEW_JOBS = 1000
+PROJECT = Path(__file__).resolve().parents[1]
+_SPEEDS = """
+import json, resource, sys
+from time import process_time
+try:
+    from perf_assets.scheduling.traces.swf import read_swf
+except ImportError:  # before modules moved into folders
+    from perf_assets.scheduling.swf import read_swf
+from pathlib import Path
+from perf_assets.scheduling.choices import Planning, Policy
+from perf_assets.scheduling.simulate import compile_all, simulate_trace
+
+file, nodes, times, runs = sys.argv[1], *map(int, sys.argv[2:])
+compile_all()
+trace = read_swf(Path(file))
+speeds = {}
+for name, one in [(policy.value, trace) for policy in Policy] + [("easy, repeated", trace.repeated(times))]:
+    seconds = []
+    for _ in range(runs):
+        started = process_time()
+        simulate_trace(one, nodes, Policy(name.partition(",")[0]), Planning())
+        seconds.append(process_time() - started)
+    speeds[name] = len(one) / min(seconds)
+print(json.dumps({"jobs_per_second": speeds, "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+"""
+"""What is run with the code of each revision."""
 
 
 def main() -> None:
@@ -56,6 +89,37 @@ def main() -> None:
         "killed_share_at_bound": round(killed["predicted, killed at bound"], 4),
     }
     print(json.dumps(figures))
+
+
+def against(revision: str) -> None:
+    """Print the speed of this code and of an earlier one, measured in turns, and the JSON line."""
+    with tempfile.TemporaryDirectory() as folder:
+        earlier = Path(folder) / "earlier"
+        git = ["git", "-C", str(PROJECT), "worktree"]
+        subprocess.run([*git, "add", "--detach", "--quiet", str(earlier), revision], check=True)
+        try:
+            turns = [(name, _speeds(code)) for _ in range(2) for name, code in (("before", earlier), ("now", PROJECT))]
+        finally:
+            subprocess.run([*git, "remove", "--force", str(earlier)], check=True)
+    best: dict[str, dict[str, float]] = {"before": {}, "now": {}}
+    for name, found in turns:
+        for policy, speed in found["jobs_per_second"].items():
+            best[name][policy] = max(speed, best[name].get(policy, 0.0))
+    mib = {name: found["mib"] for name, found in turns}
+    for policy, speed in best["now"].items():
+        before = best["before"][policy]
+        print(f"{policy:14s} {speed:9,.0f} jobs/s, {before:9,.0f} before: {speed / before:.2f} times")
+    print(f"memory {mib['now']:.0f} MiB, {mib['before']:.0f} before")
+    print(json.dumps({"revision": revision, "jobs_per_second": best, "mib": mib}))
+
+
+def _speeds(code: Path) -> dict[str, Any]:
+    """Jobs per second of processor time by policy, and the highest resident size, of the code in a folder."""
+    file = next(data_folder("swf").glob("KTH-SP2*"))
+    command = [sys.executable, "-c", _SPEEDS, str(file), *map(str, (NODES, TIMES, RUNS))]
+    environment = {**os.environ, "PYTHONPATH": str(code)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=code)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _trace() -> Trace:
@@ -138,7 +202,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(QUICK, action="store_true", help="seconds instead of minutes, figures without meaning")
     parser.add_argument(MEMORY, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--against", metavar="REVISION", help="only speed, beside the code of this revision of git")
     given = parser.parse_args()
     if given.quick:
         TIMES, SHAKEN, RUNS = 2, 1, 1
-    _memory() if given.memory else main()
+    if given.against:
+        against(given.against)
+    else:
+        _memory() if given.memory else main()
