@@ -1,9 +1,9 @@
 """Jobs: what a landing, a schedule or a person starts. A command that needs a part of one runs that part of it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.models import AMMS
@@ -28,13 +28,13 @@ _ADAPTATION = (
 _INGESTION = dg.AssetSelection.groups("landing", "raw", "core") | dg.AssetSelection.assets(AMMS.name, HEALTH.name)
 
 
-ALL: list[UnresolvedAssetJobDefinition] = []
-"""All jobs that are made below."""
+ALL: list[Any] = []
+"""All jobs that are made below; the class that Dagster makes of them is not public."""
 
 
 def _job(
     name: str, what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str], description: str
-) -> UnresolvedAssetJobDefinition:
+) -> Any:
     selection = what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what)
     ALL.append(dg.define_asset_job(name, selection=selection, description=description))
     return ALL[-1]

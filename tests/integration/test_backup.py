@@ -1,7 +1,9 @@
 """Backup and restore of Dagster's and MLflow's state: SQLite files and PostgreSQL, while others write."""
 
 import shutil
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import dagster as dg
@@ -15,7 +17,7 @@ from perf_assets.defs.operate.launch import ingest_machines, open_instance
 from perf_assets.infra.leases import leased
 from perf_assets.storage.record import MachineRecord
 from tests.defs.conftest import land_perf_stat
-from tests.installation import Installation
+from tests.installation import Installation, wait_for
 from tests.integration.test_carry_over import carry, models, original, runs, use, used
 from tests.postgres import Server
 
@@ -105,3 +107,37 @@ def test_a_backup_waits_for_runs_and_holds_up_writers(
     saving.join(60)
     writer.join()
     assert (tmp_path / "saved" / "backup.json").is_file()
+
+
+def test_a_backup_beside_a_training_is_what_a_stopped_training_leaves(used: Installation, tmp_path: Path) -> None:
+    """Rows that name a version are stored after it: a copy may have a version without its rows, never the reverse."""
+    scores, unfinished = used.lake.record / "model_source__scores" / "rows.parquet", tmp_path / ".saved.tmp"
+    scores.parent.mkdir()
+    scores.write_text("of version 2")
+    registry = sqlite3.connect(used.lake.root / "mlflow" / "mlflow.db", isolation_level=None)
+    with open_instance() as instance:
+        (like,) = instance.get_runs(limit=1)
+        begun = like._replace(run_id="11111111-2222-3333-4444-555555555555", status=dg.DagsterRunStatus.STARTED)
+        with closing(registry):
+            with leased(used.lake.locks / "quartz.lock", "ingestion", 0):
+                saving = threading.Thread(target=done, args=("backup", str(tmp_path / "saved")))
+                saving.start()
+                wait_for(unfinished.is_dir, "the begin of the backup", 60)
+                instance.add_run(begun)
+                registry.execute("BEGIN EXCLUSIVE")
+            copied = unfinished / "dagster_home" / "history" / "runs.db"
+            wait_for(copied.is_file, "the copy of Dagster's runs, which follows that of the record", 60)
+            registry.execute("UPDATE registered_models SET description = 'has version 3'")
+            registry.execute("COMMIT")
+            scores.write_text("of version 3")
+        saving.join(120)
+        assert instance.get_run_by_id(begun.run_id) == begun
+    done("restore", str(tmp_path / "saved"), str(tmp_path / "again"))
+    lake = tmp_path / "again" / "data_lake"
+    with closing(sqlite3.connect(lake / "mlflow" / "mlflow.db")) as copy:
+        assert copy.execute("SELECT description FROM registered_models").fetchall() == [("has version 3",)]
+    assert (lake / "record" / scores.parent.name / scores.name).read_text() == "of version 2"
+    with dg.DagsterInstance.from_config(str(tmp_path / "again" / "dagster_home")) as instance:
+        ended = instance.get_run_by_id(begun.run_id)
+    assert ended is not None
+    assert ended.status == dg.DagsterRunStatus.FAILURE, "nobody is at work on it there"

@@ -4,12 +4,13 @@ import math
 import os
 import socket
 import time
+from pathlib import Path
 
 import dagster as dg
 import psutil
-from dagster._core.storage.runs import SqliteRunStorage
 
 from perf_assets.core.errors import listed
+from perf_assets.core.paths import database_of
 
 PROCESS_TAG = ".dagster/perf_assets_process"
 """Tag of a run that a command executes in its own process: host, process, and when that began.
@@ -29,11 +30,21 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     for run in instance.get_runs(alive):
         process = _process_of(instance, run)
         if process is not None and not _is_alive(*process):
-            reason = f"its process ({process[0]}) died: what it had done is kept, start it again"
-            instance.report_run_failed(run, reason)
-            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            _end(instance, run, f"its process ({process[0]}) died: what it had done is kept, start it again")
             ended.append(run.run_id)
     return ended
+
+
+def end_saved_runs(instance: dg.DagsterInstance) -> None:
+    """Mark runs that were at work when a backup was taken as failed: nobody executes them in the home made of it."""
+    alive = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+    for run in instance.get_runs(alive):
+        _end(instance, run, "it was at work when this was saved: what it had done is kept, start it again")
+
+
+def _end(instance: dg.DagsterInstance, run: dg.DagsterRun, reason: str) -> None:
+    instance.report_run_failed(run, reason)
+    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
 def runs_at_work(instance: dg.DagsterInstance) -> list[str]:
@@ -84,7 +95,7 @@ def _launcher(instance: dg.DagsterInstance) -> tuple[str, str]:
 
 def _launching_since(instance: dg.DagsterInstance) -> float:
     """Time from which on all runs were launched on this host: never, where another host launches them."""
-    if isinstance(instance.run_storage, SqliteRunStorage):
+    if database_of(Path(instance.root_directory)) is None:
         return 0.0
     host, since = _launcher(instance)
     return float(since) if host == socket.gethostname() else math.inf

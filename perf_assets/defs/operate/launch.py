@@ -1,22 +1,17 @@
 """Running the jobs from a command, with the persistent Dagster instance, so that the UI shows them."""
 
+import json
 import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.job_base import InMemoryJob
-from dagster._core.execution.api import execute_run
-from dagster._core.execution.execute_in_process import merge_run_tags
-from dagster._core.execution.plan import instance_concurrency_context as pools
-from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
-from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
-from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from perf_assets.core.errors import BadInputError, listed
 from perf_assets.core.paths import check_dagster_home, database_of
@@ -45,13 +40,19 @@ _BAD_INPUT_ERRORS = {
 _CLASS_NAME = re.compile(r"^[\w.]+: ")
 DEFINITIONS = "perf_assets.definitions"
 """Module of the definitions, and name of their code location."""
-_REPOSITORY = RemoteRepositoryOrigin(
-    ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name=DEFINITIONS), DEFINITIONS), "__repository__"
-)
-"""What the runs of commands belong to; Dagster looks it up by the names of location and repository."""
-pools.INITIAL_INTERVAL_VALUE = 0.1  # type: ignore[assignment]
-"""Seconds between two looks at a pool that is taken: Dagster waits for one at least, and steps that load the warehouse
-take less."""
+_ORIGIN = {
+    "__class__": "ExternalPipelineOrigin",
+    "external_repository_origin": {
+        "__class__": "ExternalRepositoryOrigin",
+        "repository_location_origin": {
+            "__class__": "ManagedGrpcPythonEnvRepositoryLocationOrigin",
+            "loadable_target_origin": {"__class__": "LoadableTargetOrigin", "module_name": DEFINITIONS},
+            "location_name": DEFINITIONS,
+        },
+        "repository_name": "__repository__",
+    },
+}
+"""What a run of the code location belongs to, as Dagster stores it with the run; the name of the job is to be added."""
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same home: the first of them makes all tables."""
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -303,21 +304,22 @@ def _execute(
     config: dict[str, Any],
     partition: str | None,
     assets: Sequence[dg.AssetKey] = (),
-) -> dg.JobExecutionResult:
+) -> dg.ExecuteInProcessResult:
     """Run a job in this process, or some of its assets, as a run of the code location: its page, the timeline and
     "Re-execute" know it.
-
-    `execute_in_process` makes runs that belong to none.
     """
-    mine = job.as_ephemeral_job({}, {}, asset_selection=assets or None)
-    own = {PROCESS_TAG: own_process(), REPOSITORY_LABEL_TAG: _REPOSITORY.get_label(), "dagster/max_retries": "0"}
-    run = instance.create_run_for_job(
-        mine,
+    origin: Any = dg.deserialize_value(json.dumps(_ORIGIN | {"pipeline_name": job.name}))
+    # Dagster has no argument for this: runs that it executes in process belong to no code location.
+    create_run = partial(type(instance).create_run_for_job, instance, remote_job_origin=origin)
+    instance.create_run_for_job = create_run  # type: ignore[method-assign]
+    return job.execute_in_process(
         run_config=config,
-        tags=merge_run_tags(job, partition, own, None, instance, config),
-        remote_job_origin=_REPOSITORY.get_job_origin(job.name),
+        instance=instance,
+        partition_key=partition,
+        raise_on_error=False,
+        asset_selection=assets or None,
+        tags={PROCESS_TAG: own_process(), "dagster/max_retries": "0"},
     )
-    return execute_run(InMemoryJob(mine), run, instance)
 
 
 def open_instance() -> dg.DagsterInstance:
@@ -357,7 +359,7 @@ def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
     return all(status.healthy for status in statuses.values() if status.required)
 
 
-def _failure(result: dg.JobExecutionResult) -> tuple[str | None, bool]:
+def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
     """Why a run failed in one line, and whether that is of what was given; None where it succeeded."""
     if result.success:
         reason = _why_not_made(result)
@@ -374,7 +376,7 @@ def _failure(result: dg.JobExecutionResult) -> tuple[str | None, bool]:
     return f"see run {result.run_id} in the Dagster UI ('perf-assets up')", False
 
 
-def _why_not_made(result: dg.JobExecutionResult) -> str | None:
+def _why_not_made(result: dg.ExecuteInProcessResult) -> str | None:
     """Why a run that went well left out what it was for."""
     for event in result.all_events:
         if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION:

@@ -1,8 +1,9 @@
 """Backups: a folder with the record, the registry and Dagster's state, whole or not there, and the way back.
 
-Databases and record are copied under the locks of their writers, one after the other; what only grows (artifacts,
-what landed) is copied after them, so that everything that they name is there. Locks, logs of services and
-unfinished files stay behind.
+Ingestion and adaptation wait while tables are copied. Nothing else is held up: a training may go on, and what it writes
+last is copied first (warehouse, tables of results, Dagster's events, registry), so that the copy is what would be left had the
+training been stopped at some moment. What only grows (artifacts, what landed) is copied at the end: all that the others
+name is there. Locks, logs of services and unfinished files stay behind.
 """
 
 import hashlib
@@ -30,6 +31,7 @@ NOTE = "backup.json"
 """File that says what a backup holds; written last."""
 LAKE, HOME, DUMP = "data_lake", "dagster_home", "postgresql.dump"
 """Parts of a backup."""
+_RECORD = f"{LAKE}/record"
 DAGSTER, MLFLOW = "dagster", "mlflow"
 """Schemas of a PostgreSQL database, and distributions whose version says what their tables are like."""
 RETENTION_LOCK = "retention.lock"
@@ -116,14 +118,14 @@ def _copy(lake: Lake, home: Path, to: Path, contents: Contents, say: Callable[[s
             for machine in lake.machines():
                 for name in (machine, f"adapt-{machine}"):
                     writers.enter_context(leased(lake.locks / f"{name}.lock", f"{purpose}: {name}", _WAIT_SECONDS))
-            say("copying the state of Dagster and MLflow, and the record")
+            say("copying the record, and the state of Dagster and MLflow")
+            with exclusive(lake.warehouse_lock, "the warehouse", _WAIT_SECONDS):
+                for name in ("warehouse.duckdb", "warehouse.duckdb.wal"):
+                    _copy_one(lake.root / name, to, f"{LAKE}/{name}", contents)
+            _copy_tree(lake.root / "record", to, _RECORD, contents)
             _copy_databases(lake, home, to, contents)
-            _copy_tree(lake.root, to, LAKE, contents, only=("record",))
-            writers.enter_context(exclusive(lake.warehouse_lock, "the warehouse", _WAIT_SECONDS))
-            for name in ("warehouse.duckdb", "warehouse.duckdb.wal"):
-                _copy_one(lake.root / name, to, f"{LAKE}/{name}", contents)
         say("copying artifacts, what landed, and the rest")
-        _copy_tree(lake.root, to, LAKE, contents)
+        _copy_tree(lake.root, to, LAKE, contents, without=(f"{LAKE}/warehouse.duckdb", f"{_RECORD}/"))
         _copy_tree(home, to, HOME, contents)
 
 
@@ -137,17 +139,16 @@ def _copy_databases(lake: Lake, home: Path, to: Path, contents: Contents) -> Non
             raise BadInputError("Dagster and MLflow use two databases: back them up with pg_dump yourself")
         dump_postgres(next(iter(addresses.values())), sorted(addresses), to / DUMP)
         contents.files[DUMP] = _identity(to / DUMP)
-    for root, part in ((lake.root / "mlflow", f"{LAKE}/mlflow"), (home, HOME)):
+    for root, part in ((home, HOME), (lake.root / "mlflow", f"{LAKE}/mlflow")):
         for path, name in _files(root, part):
             if path.suffix == ".db" and is_sqlite(path):
                 _copy_one(path, to, name, contents)
 
 
-def _copy_tree(root: Path, to: Path, part: str, contents: Contents, only: tuple[str, ...] = ("",)) -> None:
-    for below in only:
-        for path, name in _files(root / below, f"{part}/{below}".rstrip("/")):
-            if name not in contents.files and not name.startswith(f"{LAKE}/warehouse.duckdb"):
-                _copy_one(path, to, name, contents)
+def _copy_tree(root: Path, to: Path, part: str, contents: Contents, without: tuple[str, ...] = ()) -> None:
+    for path, name in _files(root, part):
+        if name not in contents.files and not name.startswith(without):
+            _copy_one(path, to, name, contents)
 
 
 def _copy_one(path: Path, to: Path, name: str, contents: Contents) -> None:

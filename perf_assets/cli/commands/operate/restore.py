@@ -7,6 +7,7 @@ import click
 
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_json, say
+from perf_assets.core.paths import database_of
 from perf_assets.infra.postgres import Address
 
 
@@ -28,7 +29,20 @@ def command(backup: Path, folder: Path, database: str | None, as_json: bool) -> 
     workspace = (files("perf_assets") / "cli" / "site" / "workspace.yaml").read_bytes()
     address = None if database is None else Address.given(database)
     contents = restore(backup.absolute(), folder.absolute(), address, workspace, say)
+    _end_runs(folder.absolute() / "dagster_home")
     if as_json:
         print_json({"folder": str(folder.absolute()), "files": len(contents.files), "saved_at": contents.made_at})
     else:
         click.echo(f"{folder} holds what was saved at {contents.made_at}; next: perf-assets -C {folder} up")
+
+
+def _end_runs(home: Path) -> None:
+    """What was begun while the backup was taken is at work in the saved home alone."""
+    if database_of(home) is None and not (home / "history").is_dir():
+        return
+    import dagster as dg
+
+    from perf_assets.defs.operate.dead_runs import end_saved_runs
+
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        end_saved_runs(instance)
