@@ -1,9 +1,9 @@
 """Backups: a folder with the record, the registry and Dagster's state, whole or not there, and the way back.
 
-Ingestion and adaptation wait while tables are copied. Nothing else is held up: a training may go on, and what it writes
-last is copied first (warehouse, tables of results, Dagster's events, registry), so that the copy is what would be left had the
-training been stopped at some moment. What only grows (artifacts, what landed) is copied at the end: all that the others
-name is there. Locks, logs of services and unfinished files stay behind.
+Ingestion and adaptation wait while tables are copied. A training may go on: what it writes last is copied first
+(warehouse, tables of results, Dagster's events, registry), so that the copy is what would be left had it been stopped
+at some moment. What only grows (artifacts, what landed) is copied at the end, so that everything that the others name
+is there. Locks, logs of services and unfinished files stay behind.
 """
 
 import hashlib
