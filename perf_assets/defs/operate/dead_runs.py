@@ -35,11 +35,12 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     return ended
 
 
-def end_saved_runs(instance: dg.DagsterInstance) -> None:
+def end_saved_runs(home: Path) -> None:
     """Mark runs that were at work when a backup was taken as failed: nobody executes them in the home made of it."""
     alive = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
-    for run in instance.get_runs(alive):
-        _end(instance, run, "it was at work when this was saved: what it had done is kept, start it again")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for run in instance.get_runs(alive):
+            _end(instance, run, "it was at work when this was saved: what it had done is kept, start it again")
 
 
 def _end(instance: dg.DagsterInstance, run: dg.DagsterRun, reason: str) -> None:

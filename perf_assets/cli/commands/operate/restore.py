@@ -40,9 +40,6 @@ def _end_runs(home: Path) -> None:
     """What was begun while the backup was taken is at work in the saved home alone."""
     if database_of(home) is None and not (home / "history").is_dir():
         return
-    import dagster as dg
-
     from perf_assets.defs.operate.dead_runs import end_saved_runs
 
-    with dg.DagsterInstance.from_config(str(home)) as instance:
-        end_saved_runs(instance)
+    end_saved_runs(home)
