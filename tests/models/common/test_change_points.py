@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from perf_assets.models.common.change_points import FEWEST, MOST, _evidence, _in_order, periods
+from perf_assets.models.common.change_points import FEWEST, MOST, _evidence, _in_order, _memory, periods
 
 CHANCE = 0.01
 
@@ -22,11 +22,35 @@ def in_places(places: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("further", [1, 2, 3])
 def test_without_a_change_nothing_is_won_on_average(further: int) -> None:
-    """Over all orders, which are equally likely, the mean of what the bets won is one: exactly."""
+    """Over all orders, which are equally likely, the mean of what the bets won is one at most, and not much less."""
     orders = product(*(range(FEWEST + number + 1) for number in range(further)))
     won = [np.exp(_evidence(in_places(places))[0][-1]) for places in orders]
-    assert np.mean(won) == pytest.approx(1.0, abs=1e-9)
-    assert max(won) > 1.2
+    assert 0.8 < np.mean(won) <= 1.0
+    assert further < 3 or max(won) > 1.1
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.3])
+def test_the_memory_of_values_is_taken_to_be_larger_where_there_are_few(memory: float) -> None:
+    random = np.random.default_rng(0)
+    values = remembering(random, memory, 3000)
+    assert _memory(values) == pytest.approx(memory, abs=0.05)
+    few = [_memory(part) for part in values[:2000].reshape(-1, 20)]
+    assert np.mean(few) > memory
+
+
+def test_values_that_remember_the_one_before_are_no_change() -> None:
+    """Seven of these 20 are cut where nights are taken to be independent."""
+    random = np.random.default_rng(0)
+    cut = [len(periods(remembering(random, 0.5, 150), CHANCE)) > 1 for _ in range(20)]
+    assert sum(cut) <= 1
+
+
+def remembering(random: np.random.Generator, memory: float, count: int) -> np.ndarray:
+    """Autoregressive values of order one."""
+    values = random.normal(size=count)
+    for number in range(1, count):
+        values[number] = memory * values[number - 1] + np.sqrt(1 - memory**2) * values[number]
+    return values
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -38,7 +62,7 @@ def test_a_change_is_seen_within_days_and_dated(seed: int) -> None:
     assert before.end == after.begin
     assert abs(after.begin - 40) <= 1
     first = next(count for count in range(41, 51) if len(periods(series[:count], CHANCE)) == 2)
-    assert first <= 46
+    assert first <= 49
 
 
 @pytest.mark.parametrize("seed", range(5))
