@@ -83,7 +83,7 @@ docs: setup ## write the generated pages of docs/
 # Packages of the site stay out of .venv: only who builds it needs them.
 site: ## the documentation as a site with search, in build/site
 	test -x build/docs-venv/bin/mkdocs || { $(PYTHON) -m venv build/docs-venv && build/docs-venv/bin/python -m pip install --quiet --constraint constraints.txt '.[docs]'; }
-	build/docs-venv/bin/mkdocs build --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --quiet --site-dir build/site
 
 lock: setup ## requirements.lock: exact versions with hashes of what 'make setup' installs
 	$(BIN)/python deploy/lock.py
