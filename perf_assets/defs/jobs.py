@@ -32,9 +32,7 @@ ALL: list[Any] = []
 """All jobs that are made below; the class that Dagster makes of them is not public."""
 
 
-def _job(
-    name: str, what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str], description: str
-) -> Any:
+def _job(name: str, what: dg.AssetSelection | Sequence[dg.AssetsDefinition | str], description: str) -> Any:
     selection = what if isinstance(what, dg.AssetSelection) else dg.AssetSelection.assets(*what)
     ALL.append(dg.define_asset_job(name, selection=selection, description=description))
     return ALL[-1]
