@@ -42,36 +42,62 @@ class AttentionSettings(BaseModel, frozen=True, extra="forbid"):
     """Nets of the ensemble; they differ in their seed."""
 
 
-class _AttentionNet(nn.Module):
+class _Side(nn.Module):
+    """A linear layer of each member, side by side: members x rows x inputs to members x rows x outputs."""
+
+    def __init__(self, members: int, inputs: int, outputs: int) -> None:
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(members, outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(members, outputs).uniform_(-bound, bound))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias[:, None], rows, self.weight.transpose(1, 2))
+
+
+class _AttentionNets(nn.Module):
+    """All members of the ensemble in one net: a step of small nets is mostly calls, and these are shared."""
+
     def __init__(self, counters: int, machine_width: int, settings: AttentionSettings) -> None:
         super().__init__()
         self.query = self._tower(counters, settings)
         self.key = self._tower(counters, settings)
         self.correction = nn.Sequential(
-            nn.Linear(counters, settings.correction), nn.SiLU(), nn.Linear(settings.correction, machine_width)
+            _Side(settings.members, counters, settings.correction),
+            nn.SiLU(),
+            _Side(settings.members, settings.correction, machine_width),
         )
-        self.sharpness = nn.Parameter(torch.tensor(1.0))
+        self.sharpness = nn.Parameter(torch.ones(settings.members))
 
     def weights(self, runs: Tensor, benchmark: Tensor) -> Tensor:
-        """Machines x runs x benchmark rows, from machines x runs x counters and machines x rows x counters."""
-        queries, keys = self.query(runs), self.key(benchmark)
-        scores = self.sharpness * queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5
-        return torch.softmax(scores, dim=2)
+        """Members x machines x runs x benchmark rows.
+
+        From members x machines x runs x counters and members x machines x rows x counters.
+        """
+        queries, keys = _of_rows(self.query, runs), _of_rows(self.key, benchmark)
+        sharpness = self.sharpness[:, None, None, None] / queries.shape[-1] ** 0.5
+        return torch.softmax(sharpness * queries @ keys.transpose(2, 3), dim=3)
 
     def forward(self, runs: Tensor, benchmark: Tensor, ratios: Tensor, machine_vectors: Tensor) -> Tensor:
-        """Source machines x runs x target machines."""
+        """Members x source machines x runs x target machines."""
         behaves_like = self.weights(runs, benchmark) @ ratios.transpose(1, 2)
-        corrected: Tensor = behaves_like + self.correction(runs) @ machine_vectors.transpose(1, 2)
+        corrected: Tensor = behaves_like + _of_rows(self.correction, runs) @ machine_vectors.transpose(1, 2)
         return corrected
 
     @staticmethod
     def _tower(counters: int, settings: AttentionSettings) -> nn.Sequential:
         return nn.Sequential(
-            nn.Linear(counters, settings.hidden),
+            _Side(settings.members, counters, settings.hidden),
             nn.SiLU(),
             nn.Dropout(settings.dropout),
-            nn.Linear(settings.hidden, settings.width),
+            _Side(settings.members, settings.hidden, settings.width),
         )
+
+
+def _of_rows(layers: nn.Sequential, rows: Tensor) -> Tensor:
+    """What layers make of members x machines x rows x counters."""
+    made: Tensor = layers(rows.flatten(1, 2))
+    return made.unflatten(1, rows.shape[1:3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +121,9 @@ class BenchmarkAttention(Stored):
         keep_torch_in_budget()
         settings = settings or AttentionSettings()
         model = cls(settings, fit_scaler(samples, with_benchmark=True), RelativeAmm.fit(samples), ())
-        nets = [model._fit_net(samples, seed * settings.members + member) for member in range(settings.members)]
-        weights = ({name: tensor.numpy() for name, tensor in net.state_dict().items()} for net in nets)
-        return replace(model, members=tuple(weights))
+        weights = model._fit_nets(samples, seed).state_dict().items()
+        of_member = ({name: tensor[m].numpy() for name, tensor in weights} for m in range(settings.members))
+        return replace(model, members=tuple(of_member))
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Log relative times: mean of the ensemble."""
@@ -106,24 +132,23 @@ class BenchmarkAttention(Stored):
     def predict_members(self, samples: PairedSamples, examples: Examples) -> Floats:
         """Members x examples: their spread says how sure the ensemble is."""
         context = self._context(samples)
-        predicted = np.empty((len(self._nets), len(examples)))
+        predicted = np.empty((self.settings.members, len(examples)))
         for source in np.unique(examples.source):
             chosen = np.flatnonzero(examples.source == source)
             rows, of_example = np.unique(examples.row[chosen], return_inverse=True)
             runs = self._tensor(samples.counters[source : source + 1, rows])
             with torch.no_grad():
-                by_member = [
-                    net(runs, *(part[source : source + 1] for part in context))[0].numpy() for net in self._nets
-                ]
-            predicted[:, chosen] = np.stack(by_member)[:, of_example, examples.target[chosen]]
+                benchmark, *others = (part[source : source + 1] for part in context)
+                by_member = self._nets(self._for_all(runs), self._for_all(benchmark), *others)[:, 0].numpy()
+            predicted[:, chosen] = by_member[:, of_example, examples.target[chosen]]
         return predicted
 
     def weights(self, samples: PairedSamples, machine: int) -> Floats:
         """Configurations x benchmark rows: how much a run, measured on `machine`, behaves like each of them."""
         runs, benchmark = self._tensor(samples.counters[machine : machine + 1]), self._context(samples)[0]
         with torch.no_grad():
-            by_member = [net.weights(runs, benchmark[machine : machine + 1])[0].numpy() for net in self._nets]
-        return np.asarray(np.mean(by_member, axis=0), float)
+            by_member = self._nets.weights(self._for_all(runs), self._for_all(benchmark[machine : machine + 1]))
+        return np.asarray(by_member[:, 0].mean(dim=0).numpy(), float)
 
     def behaves_like(self, samples: PairedSamples, machine: int) -> tuple[list[str], Floats]:
         """Benchmark applications, and configurations x share of attention that each of them gets."""
@@ -133,13 +158,11 @@ class BenchmarkAttention(Stored):
         return names, np.stack([weights[:, apps == name].sum(axis=1) for name in names], axis=1)
 
     @cached_property
-    def _nets(self) -> list[_AttentionNet]:
-        nets = []
-        for weights in self.members:
-            net = _AttentionNet(len(self.scaler.mean), self.machine.width + 1, self.settings)
-            net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
-            nets.append(net.eval())
-        return nets
+    def _nets(self) -> _AttentionNets:
+        nets = _AttentionNets(len(self.scaler.mean), self.machine.width + 1, self.settings)
+        names = nets.state_dict()
+        nets.load_state_dict({name: torch.tensor(np.stack([own[name] for own in self.members])) for name in names})
+        return nets.eval()
 
     def _tensor(self, counters: Floats) -> Tensor:
         return torch.tensor(self.scaler.transform(counters), dtype=torch.float32)
@@ -152,44 +175,55 @@ class BenchmarkAttention(Stored):
         vectors = 0.3 * np.concatenate([vectors, np.ones((*vectors.shape[:2], 1))], axis=2)
         return benchmark, torch.tensor(ratios, dtype=torch.float32), torch.tensor(vectors, dtype=torch.float32)
 
-    def _fit_net(self, samples: PairedSamples, seed: int) -> _AttentionNet:
+    def _for_all(self, rows: Tensor) -> Tensor:
+        """Machines x rows x counters, for each member."""
+        return rows.expand(self.settings.members, *rows.shape)
+
+    def _fit_nets(self, samples: PairedSamples, seed: int) -> _AttentionNets:
+        settings, machines = self.settings, samples.training_machines
         torch.manual_seed(seed)
-        generator = np.random.default_rng(seed)
-        machines = samples.training_machines
-        runs = self._tensor(samples.counters[machines])
+        # Configurations come first: picking some of them is then one copy of whole rows.
+        runs = self._tensor(samples.counters[machines]).transpose(0, 1).contiguous()
         benchmark, ratios, vectors = self._context(samples)
         pick = np.ix_(machines, machines)
-        context = (benchmark[machines], ratios[pick], vectors[pick])
+        context = (ratios[pick], vectors[pick])
         chance, wanted, is_known = self._training_runs(samples, machines)
-        net = _AttentionNet(runs.shape[2], vectors.shape[2], self.settings)
+        nets = _AttentionNets(runs.shape[2], vectors.shape[2], settings)
         optimiser = torch.optim.AdamW(
-            net.parameters(), self.settings.learning_rate, weight_decay=self.settings.weight_decay
+            nets.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, self.settings.learning_rate, max(self.settings.steps, 4)
-        )
-        for _ in range(self.settings.steps):
-            rows = generator.choice(len(chance), self.settings.rows_a_step, p=chance)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, max(settings.steps, 4))
+        drawn = (settings.steps, settings.members, settings.rows_a_step)
+        for rows in torch.tensor(np.random.default_rng(seed).choice(len(chance), drawn, p=chance)):
             optimiser.zero_grad()
             shown = self._shown(runs.shape[2])
-            predicted = net(runs[:, rows] * shown, context[0] * shown, *context[1:])
-            known = is_known[:, rows]
-            loss = nn.functional.huber_loss(predicted[known], wanted[:, rows][known], delta=self.settings.huber)
+            predicted = nets(runs[rows].transpose(1, 2) * shown, benchmark[machines] * shown, *context)
+            known = is_known[rows].transpose(1, 2)
+            wrong = nn.functional.huber_loss(
+                predicted, wanted[rows].transpose(1, 2), reduction="none", delta=settings.huber
+            )
+            # Each member learns from its own mean error; no weight belongs to two of them.
+            loss = ((wrong * known).sum(dim=(1, 2, 3)) / known.sum(dim=(1, 2, 3)).clamp(min=1)).sum()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-        return net.eval()
+        return nets.eval()
 
     def _shown(self, counters: int) -> Tensor:
+        """Members x 1 x 1 x counters: 0 for those that a step does not see."""
         kept = 1 - self.settings.counter_dropout
-        return (torch.rand(counters) < kept) / kept
+        return (torch.rand(self.settings.members, 1, 1, counters) < kept) / kept
 
     def _training_runs(self, samples: PairedSamples, machines: Indices) -> tuple[Floats, Tensor, Tensor]:
-        """Chance to be drawn of each configuration, targets (source x configuration x target), and which are known."""
+        """Chance to be drawn of each configuration, targets (configuration x source x target), and which are known.
+
+        What is not known is 0.
+        """
         examples = samples.examples(with_benchmark=samples.learns_from_benchmark)
         chance = np.bincount(examples.row, balanced_weights(samples, examples), len(samples.configurations))
-        times = samples.log_seconds[machines]
-        wanted = times.T[None, :, :] - times[:, :, None]
-        known: Mask = np.isfinite(wanted) & ~np.eye(len(machines), dtype=bool)[:, None, :]
-        known[:, chance == 0] = False
+        times = samples.log_seconds[machines].T
+        wanted = times[:, None, :] - times[:, :, None]
+        known: Mask = np.isfinite(wanted) & ~np.eye(len(machines), dtype=bool)
+        known[chance == 0] = False
+        wanted = np.where(known, wanted, 0.0)
         return chance / chance.sum(), torch.tensor(wanted, dtype=torch.float32), torch.tensor(known)
