@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 RUN_TIMES = frozenset({"REALTIME", "real_time_nsec", "duration_time"})
 """What HPCToolkit, PAPI and perf call the run time: it is kept beside the counters, and is none."""
 
+RELATIVE_TIME = "relative time"
+"""Label of runs whose time is relative to that on some machine, and not in seconds; its value says to which, as in
+`to quartz`."""
+
 
 def is_run_time(metric: str) -> bool:
     """Whether a metric is the run time, whatever unit its name carries."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from perf_assets.core.catalogue import Catalogue, Resolved, load_catalogue
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import digest_of
-from perf_assets.core.tables.landing import BUNDLES
+from perf_assets.core.measurements import RELATIVE_TIME
+from perf_assets.core.tables.landing import BUNDLES, RUNS
 from perf_assets.core.tables.runs import CONFIGURATION, COUNTERS_WIDE
 from perf_assets.features.counters.derivations import deriving, unmapped
 from perf_assets.storage.lake import Lake
@@ -107,6 +108,28 @@ class Fleet:
         """Whether anything of a machine, or of all, was simulated."""
         query = f"SELECT coalesce(bool_or(is_simulated), false) AS found FROM {BUNDLES.name} WHERE $m IN (machine, '')"
         return bool(self.warehouse.frame(query, {"m": machine or ""})["found"].iloc[0])
+
+    def relative_times(self) -> dict[str, str]:
+        """What times of runs are relative to, by machine, as in `relative to quartz`; seconds alone are left out.
+
+        Where runs of a machine have seconds, too, it says how many have not.
+        """
+        query = f"""
+            WITH runs AS (SELECT machine, labels ->> $path AS relative_to FROM {RUNS.name})
+            SELECT machine, string_agg(DISTINCT relative_to, ', ' ORDER BY relative_to) AS said,
+                   count(relative_to) AS relative_count, count(*) AS runs_count
+            FROM runs GROUP BY machine HAVING said IS NOT NULL
+        """
+        rows = self.warehouse.frame(query, {"path": f'$."{RELATIVE_TIME}"'}).to_dict("records")
+        return {
+            row["machine"]: f"relative {row['said']}"
+            + (
+                ""
+                if row["relative_count"] == row["runs_count"]
+                else f" ({row['relative_count']} of {row['runs_count']})"
+            )
+            for row in rows
+        }
 
     def provenance(self, machine: str | None = None) -> dict[str, str]:
         """What models are made from, of all machines or of one: how many manifests, and one digest of all of theirs."""

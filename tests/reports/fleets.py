@@ -18,6 +18,7 @@ def well(machine: str = "quartz") -> MachineState:
     return MachineState(
         machine=machine,
         is_simulated=False,
+        relative_times="",
         bundles_count=41,
         runs_count=40,
         kernels_count=1240,

@@ -42,6 +42,13 @@ def said(*machines: object, **changes: object) -> str:
     return "\n".join(f"{found.headline} {found.detail}" for found in fleet_findings(facts))
 
 
+def test_times_that_are_relative_are_said_to_be() -> None:
+    relative = [replace(well(name), relative_times="relative to quartz") for name in ("dane", "ruby")]
+    text = said(well(), *relative)
+    assert "Times of runs on 2 machines are relative, not in seconds. dane, ruby: relative to quartz." in text
+    assert "relative" not in said(well())
+
+
 def test_every_machine_has_its_row(page: str) -> None:
     row = row_of(page, "quartz")
     assert '<a href="machine-quartz.html">quartz</a>' in row

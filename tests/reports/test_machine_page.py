@@ -40,6 +40,15 @@ def headlines(**changes: object) -> str:
     )
 
 
+def test_times_that_are_relative_are_said_to_be(page: str) -> None:
+    facts = replace(tables.full((6, 8)), is_simulated=False, relative_times="relative to quartz")
+    relative = machine_page(facts)
+    assert "Times of its runs are relative to quartz, not in seconds; so are all predictions of them." in relative
+    assert ">measured<" in relative
+    assert "simulated" not in relative.split("<main")[0].casefold()
+    assert "not in seconds" not in page
+
+
 def test_numbers_of_all_parts_are_there(page: str) -> None:
     assert "perf-target-dane version 3" in page
     assert 'mlflow.pyfunc.load_model("models:/perf-target-dane@champion")' in page

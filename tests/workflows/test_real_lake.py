@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError
+from perf_assets.core.measurements import RELATIVE_TIME
 from perf_assets.core.tables.landing import COUNTERS, RUNS
 from perf_assets.features.fleet.samples import NODE
 from perf_assets.models.source.methods import MethodFactory
@@ -22,7 +23,7 @@ from perf_assets.storage.landing import land
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import Fleet
 from perf_assets.workflows.landing.ingest import ingest_machine
-from perf_assets.workflows.landing.real_lake import RELATIVE, RealBundle, machines_of, real_bundles
+from perf_assets.workflows.landing.real_lake import RealBundle, machines_of, real_bundles
 from tests.described import described_fleet
 
 
@@ -68,8 +69,12 @@ def test_relative_times_say_so_and_campaigns_are_never_compared(folder: Path, tm
     assert (ruby["args"], ruby["wall_seconds"], dane["args"], dane["wall_seconds"]) == (
         "-n1 campaign=1", 0.5, "-n1 campaign=2", 2.0,
     )  # fmt: skip
-    assert json.loads(ruby["labels"])[RELATIVE] == "to quartz"
+    assert json.loads(ruby["labels"])[RELATIVE_TIME] == "to quartz"
     assert not ruby["is_simulated"]
+    recorded(lake, bundles, "icelake", RUNS)
+    fleet = Fleet(lake)
+    fleet.warehouse.rebuild()
+    assert fleet.relative_times() == {"dane": "relative to quartz", "ruby": "relative to quartz"}
 
 
 def test_what_holds_the_answer_is_left_out(folder: Path, tmp_path: Path) -> None:

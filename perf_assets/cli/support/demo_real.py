@@ -37,7 +37,7 @@ def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_
     aliases.save()
     outcomes = ingest_with_progress(machines)
     failures = {outcome.machine: outcome.failure for outcome in outcomes if outcome.failure}
-    problems = _models(lake, [name for name in machines if name not in failures], seed, is_quick=is_quick)
+    problems, is_broken = _models(lake, [name for name in machines if name not in failures], seed, is_quick=is_quick)
     problems += write_site((), say_stage, has_amms=has_rows(lake, AMMS))
     rows = [
         {"machine": name, "bundles": sum(b.facts.machine == name for b in bundles), "failure": failures.get(name)}
@@ -51,12 +51,15 @@ def land_real(lake: Lake, folder: Path, chosen: Sequence[str], seed: int, *, is_
             say(f"Not made: {problem}")
     for name, failure in failures.items():
         say(f"perf-assets: ingestion of {name} failed: {failure}")
-    if failures:
+    if failures or is_broken:
         sys.exit(1)
 
 
-def _models(lake: Lake, machines: Sequence[str], seed: int, *, is_quick: bool) -> list[str]:
-    """Describe machines, train source models, adapt to each machine, train vectors; why some were not made."""
+def _models(lake: Lake, machines: Sequence[str], seed: int, *, is_quick: bool) -> tuple[list[str], bool]:
+    """Describe machines, train source models, adapt to each machine, train vectors.
+
+    What was not made, with the reason, and whether that is a fault of ours: it stops no other machine.
+    """
     from perf_assets.cli.commands.models.train import train
     from perf_assets.core.vector_settings import VectorSettings
     from perf_assets.defs.operate.launch import adapt_machines, make_vectors
@@ -68,10 +71,13 @@ def _models(lake: Lake, machines: Sequence[str], seed: int, *, is_quick: bool) -
         *(partial(adapt_machines, [name], seed, 1 if is_quick else _DRAWS, say_stage) for name in machines),
         lambda: make_vectors(SLOWEST, seed, 0, vectors, say_stage),
     ]
-    problems = []
+    problems, is_broken = [], False
     for step in steps:
         try:
             step()
         except BadInputError as error:
             problems.append(str(error))
-    return problems
+        except RuntimeError as error:
+            problems.append(str(error))
+            is_broken = True
+    return problems, is_broken

@@ -32,6 +32,8 @@ class MachineState:
 
     machine: str
     is_simulated: bool
+    relative_times: str
+    """What times of its runs are relative to, as in `relative to quartz`; empty where they are seconds."""
     bundles_count: int
     runs_count: int
     kernels_count: int

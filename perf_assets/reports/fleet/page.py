@@ -83,7 +83,14 @@ def fleet_findings(facts: FleetFacts) -> list[Finding]:
     if not facts.machines:
         nothing = Finding("No machine is known yet.", "Land a bundle (perf-assets land), or try perf-assets demo.")
         return [nothing, *_strays(facts)]
-    findings = [_size(facts), *_changed(facts), *_drifted(facts), *_quarantined(facts), *_strays(facts)]
+    findings = [
+        _size(facts),
+        *_relative(facts),
+        *_changed(facts),
+        *_drifted(facts),
+        *_quarantined(facts),
+        *_strays(facts),
+    ]
     findings += _without_model(facts)
     findings += [*_waiting(facts), *_stale(facts), *_challengers(facts), *_errors(facts)]
     if all(is_current(state) for state in facts.machines) and not facts.strays:
@@ -121,6 +128,22 @@ def _size(facts: FleetFacts) -> Finding:
         f"{_counted(runs, 'run')} of applications and {_counted(kernels, 'RAJAPerf timing')} "
         f"from {_counted(bundles, 'bundle')}.",
     )
+
+
+def _relative(facts: FleetFacts) -> list[Finding]:
+    relative = [state for state in facts.machines if state.relative_times]
+    if not relative:
+        return []
+    by_text: dict[str, list[str]] = {}
+    for state in relative:
+        by_text.setdefault(state.relative_times, []).append(state.machine)
+    texts = [f"{', '.join(machines)}: {text}" for text, machines in by_text.items()]
+    return [
+        Finding(
+            f"Times of runs on {_counted(len(relative), 'machine')} are relative, not in seconds.",
+            ". ".join(texts) + ". Predictions of these runs are relative in the same way.",
+        )
+    ]
 
 
 def _changed(facts: FleetFacts) -> list[Finding]:

@@ -143,7 +143,7 @@ def _shared_shots(curve: pd.DataFrame) -> list[int]:
     return [int(shots) for shots in counts[counts >= max(1, counts.max() / 2)].index]
 
 
-def draw_scatter(runs: pd.DataFrame, target: Target) -> Figure:
+def draw_scatter(runs: pd.DataFrame, target: Target, unit: str = "seconds") -> Figure:
     """A point per run, a colour per machine; the band holds what is within a quarter."""
     figure = Figure(figsize=(6.2, 4.8), layout="constrained")
     axes = figure.subplots()
@@ -156,8 +156,8 @@ def draw_scatter(runs: pd.DataFrame, target: Target) -> Figure:
         own = runs[runs["machine"] == name]
         axes.plot(own["measured_seconds"], own["predicted_seconds"], ".", color=colour, alpha=0.6, label=name)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    axes.set_xlabel("measured seconds")
-    axes.set_ylabel("predicted seconds")
+    axes.set_xlabel(f"measured {unit}")
+    axes.set_ylabel(f"predicted {unit}")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     plain(axes)

@@ -46,5 +46,7 @@ class MachineFacts:
     """What its data sheet says, by property; empty where it has none."""
     predicted: pd.DataFrame = field(default_factory=pd.DataFrame)
     """seen_as, configuration, measured_seconds, predicted_seconds: of runs that the fit did not see."""
+    relative_times: str = ""
+    """What times of its runs are relative to, as in `relative to quartz`; empty where they are seconds."""
     are_kept_aside: bool = False
     """Whether these runs never landed; else each was held out of those that did."""

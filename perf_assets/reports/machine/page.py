@@ -43,6 +43,7 @@ def machine_page(facts: MachineFacts) -> str:
         machine=facts.machine,
         is_simulated=facts.is_simulated,
         host=next((view for view in own_views(facts.amms, facts.machine) if view != facts.machine), ""),
+        relative_times=facts.relative_times,
         registered_as=facts.registered_as,
         address=f"models:/perf-target-{facts.machine}@{facts.alias}",
         links=facts.links,
@@ -130,7 +131,7 @@ def _predicted(facts: MachineFacts) -> Chart | None:
         f"{facts.machine}-predicted",
         f"Predicted against measured: {len(runs)} {which}.",
         f"{(ratio <= 0.1).mean():.0%} within 10%, {(ratio <= 0.25).mean():.0%} within 25%.",
-        partial(draw_scatter, runs),
+        partial(draw_scatter, runs, unit=f"time, {facts.relative_times}" if facts.relative_times else "seconds"),
         runs,
     )
 

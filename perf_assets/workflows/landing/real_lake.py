@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.core.manifest import BundleFacts
+from perf_assets.core.measurements import RELATIVE_TIME
 from perf_assets.readers.bundle import AGGREGATION_TAG, SUM_OVER_RANKS
 from perf_assets.storage.aliases import Aliases
 from perf_assets.storage.landing import copying
@@ -24,8 +25,6 @@ from perf_assets.workflows.landing.land import plan_landing
 if TYPE_CHECKING:
     import pandas as pd
 
-RELATIVE = "relative time"
-"""Label of runs whose time is relative; its value says to what."""
 AS_THEY_ARE = (
     ("rajaperf/quartz_cali", None),
     ("rajaperf/lassen_cali", None),
@@ -148,10 +147,10 @@ def _relative_speeds(folder: Path) -> Iterator[RealBundle]:
                     "args": there["args"] + f" campaign={number}",
                     "ranks": there["ranks"],
                     "wall_seconds": 1 / there[machine],
-                    RELATIVE: "to quartz",
+                    RELATIVE_TIME: "to quartz",
                 }
             )
-            yield _samples(file, folder, machine, rows, {RELATIVE: "to quartz"})
+            yield _samples(file, folder, machine, rows, {RELATIVE_TIME: "to quartz"})
 
 
 def _processors(folder: Path) -> Iterator[RealBundle]:

@@ -57,13 +57,17 @@ def fleet_facts(fleet: Fleet) -> "FleetFacts":
     freshness = load_freshness(fleet.lake.root)
     has_tables = fleet.lake.warehouse.is_file()
     counts = fleet.warehouse.frame(_COUNTS).set_index("machine") if has_tables else None
+    relative = fleet.relative_times() if has_tables else {}
     sources = versions(NAME)
     newest = max(sources.values(), default=0)
     trained_at = created_at(NAME, newest) if newest else None
     taught = set(tags_of(NAME, newest).get("machines", NAME).split(", ")) if newest else set()
     return FleetFacts(
         datetime.now(UTC),
-        tuple(_state(fleet, machine, counts, freshness, taught) for machine in fleet.lake.machines()),
+        tuple(
+            _state(fleet, machine, counts, freshness, taught, relative.get(machine, ""))
+            for machine in fleet.lake.machines()
+        ),
         freshness.default_days,
         sources,
         trained_at,
@@ -77,7 +81,12 @@ def fleet_facts(fleet: Fleet) -> "FleetFacts":
 
 
 def _state(
-    fleet: Fleet, machine: str, counts: "pd.DataFrame | None", freshness: Freshness, taught: Collection[str]
+    fleet: Fleet,
+    machine: str,
+    counts: "pd.DataFrame | None",
+    freshness: Freshness,
+    taught: Collection[str],
+    relative_times: str,
 ) -> "MachineState":
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import CHALLENGER, CHAMPION, versions
@@ -97,6 +106,7 @@ def _state(
     facts: dict[str, Any] = {
         "machine": machine,
         "is_simulated": bool(known.get("is_simulated", False)),
+        "relative_times": relative_times,
         "bundles_count": int(known.get("bundles", 0)),
         "runs_count": int(known.get("runs", 0)),
         "kernels_count": int(known.get("kernels", 0)),

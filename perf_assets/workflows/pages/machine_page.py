@@ -80,7 +80,10 @@ def write_checklist(fleet: Fleet, machine: str) -> Path | None:
     table = pd.DataFrame(rows, columns=["step", "state", "what is there", "what to do"])
     part = Part("On the way to a model", f"Next: {ready.next_step}.", (), {f"Checklist of {machine}": table})
     origin = "SIMULATED" if fleet.lake.warehouse.is_file() and fleet.is_simulated(machine) else "measured"
+    relative = fleet.relative_times().get(machine) if fleet.lake.warehouse.is_file() else None
     lead = f"{machine} has no target model yet. This page becomes that of its model once there is one."
+    if relative:
+        lead += f" Times of its runs are {relative}, not in seconds."
     return store_page(fleet.lake, machine_page_name(machine), results_page(f"Machine {machine}", origin, lead, [part]))
 
 
@@ -115,6 +118,7 @@ def machine_facts(fleet: Fleet, machine: str) -> MachineFacts:
     return MachineFacts(
         machine=machine,
         is_simulated=fleet.is_simulated(machine),
+        relative_times=fleet.relative_times().get(machine, ""),
         registered_as=_named(machine, number) + ("" if alias == CHAMPION else ", not promoted"),
         amms=nothing if amms is None else amms,
         candidates=model.candidates,
