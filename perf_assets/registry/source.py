@@ -13,7 +13,6 @@ from perf_assets.models.source.model import SourceModel
 from perf_assets.models.source.training import BLEND, TrainedSource
 from perf_assets.models.source.tree_features import Embedded
 from perf_assets.registry.lineage import SOURCE
-from perf_assets.registry.pyfunc import source as source_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.tables.source import SIGNATURE, example_questions
 from perf_assets.registry.versions import SOURCE_ALIASES, fitted_folder, load_fitted, versions
@@ -69,7 +68,7 @@ def register_source(
 
     candidate = Candidate(
         registered_name=NAME,
-        code=Path(source_pyfunc.__file__),
+        code=Path(__file__).with_name("pyfunc") / "source.py",
         save=save,
         signature=SIGNATURE,
         example=example_questions(samples),

@@ -9,7 +9,6 @@ import pandas as pd
 from perf_assets.core.errors import BadInputError
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.model import TrainedVector, VectorModel
-from perf_assets.registry.pyfunc import vector as vector_pyfunc
 from perf_assets.registry.store import Candidate, Version, register
 from perf_assets.registry.tables.vector import SIGNATURE, example_questions
 from perf_assets.registry.versions import CHALLENGER, CHAMPION, load_fitted, versions
@@ -75,7 +74,7 @@ def _register(
         params |= {f"times of a new {name}": str(blend.weights), f"order of a new {name}": str(blend.order_weights)}
     candidate = Candidate(
         registered_name=NAME,
-        code=Path(vector_pyfunc.__file__),
+        code=Path(__file__).with_name("pyfunc") / "vector.py",
         save=model.save,
         signature=SIGNATURE,
         example=example_questions(samples),

@@ -229,9 +229,7 @@ def save_components(folder: Path) -> dict[str, Floats]:
     for name in VECTOR_METHODS:
         is_pairwise = name == methods.PAIRWISE
         settings = VectorSettings.quick()
-        predictor = (
-            methods.Pairwise.fit(few, 0, attention) if is_pairwise else methods.fit_method(name, few, 0, settings)
-        )
+        predictor = methods.Pairwise.fit(few, attention) if is_pairwise else methods.fit_method(name, few, 0, settings)
         predictor.save(folder / "vector" / name)
         answers[f"vector {name}"] = predictor.predict(few)
     return answers

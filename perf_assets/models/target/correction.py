@@ -27,7 +27,7 @@ from perf_assets.models.target.causes import (
     evidence_weights,
     fit_processes,
 )
-from perf_assets.models.target.prior import Prior, expectation_unchanged, fit_prior
+from perf_assets.models.target.prior import Prior, expectation_unchanged, possible_prior
 from perf_assets.models.target.run_view import RunView
 from perf_assets.models.target.trials import as_run_on_source_only
 
@@ -43,11 +43,10 @@ def fit_paired(
 ) -> "PairedModel":
     """Fit the correction from the target's times of `shots` (configurations that ran on both) and of no others.
 
-    `prior` comes from `fit_prior`, once for a target; without one it is fitted here, with `seed`, which takes most of
-    the time. Where nothing can be known before (no benchmark, no third machine) there is none.
+    `prior` comes from `possible_prior`, once for a target; without one it is fitted here, with `seed`, which takes most
+    of the time. Where nothing can be known before (no benchmark, no third machine) there is none.
     """
-    if prior is None and samples.is_benchmark.any() and len(samples.hide_machine(target).examples()):
-        prior = fit_prior(samples, target, seed, source=source)
+    prior = prior or possible_prior(samples, target, source, seed)
     expected = prior.expected_unchanged if prior else None
     return fit_correction(samples, source, target, shots, starts(prior, shots), expected)
 

@@ -10,7 +10,7 @@ from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.models.common.contract import NINETY_PERCENT
 from perf_assets.models.target.causes import Expectation
 from perf_assets.models.target.correction import fit_correction, starts
-from perf_assets.models.target.prior import Prior, PriorParts, expectation_unchanged, fit_prior
+from perf_assets.models.target.prior import Prior, PriorParts, expectation_unchanged, possible_prior
 from perf_assets.models.target.shots_only import SHOTS_ONLY, ShotsOnly
 
 Progress = Callable[[str], None]
@@ -50,7 +50,7 @@ def evaluate_paired(
         for source in sources:
             if source == target:
                 continue
-            prior = known[target] if target in known else _prior(samples, source, target, parts)
+            prior = known[target] if target in known else possible_prior(samples, target, source, parts=parts)
             expected = prior.expected_unchanged if prior else expectation_unchanged(samples, source, target)
             for seed in seeds:
                 rows += _evaluate_order(samples, source, target, shot_counts, seed, methods, prior, expected)
@@ -88,12 +88,6 @@ def _evaluate_order(
                 where: Row = {"target": samples.machines[target], "source": samples.machines[source]}
                 rows.append({**where, "shots": count, "seed": seed, "method": method, **score})
     return rows
-
-
-def _prior(samples: PairedSamples, source: int, target: int, parts: PriorParts) -> Prior | None:
-    if not samples.is_benchmark.any() or not len(samples.hide_machine(target).examples()):
-        return None
-    return fit_prior(samples, target, 0, parts, source=source)
 
 
 def predict_shots(

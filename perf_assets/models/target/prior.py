@@ -142,6 +142,15 @@ def fit_prior(
     return terms.with_components({name: parts.fit(name, hidden) for name in terms.weights})
 
 
+def possible_prior(
+    samples: PairedSamples, target: int, source: int, seed: int = 0, parts: PriorParts | None = None
+) -> Prior | None:
+    """The prior for a target; None where nothing can be known before: no benchmark, or no third machine."""
+    if not samples.is_benchmark.any() or not len(samples.hide_machine(target).examples()):
+        return None
+    return fit_prior(samples, target, seed, parts, source=source)
+
+
 def refitted_priors(samples: PairedSamples, seed: int, names: Sequence[str] = COMPONENTS) -> PriorOf:
     """Priors by target and source that are fitted to samples themselves, for comparisons without a source model."""
     parts, place = PriorParts(seed), samples.machines.index

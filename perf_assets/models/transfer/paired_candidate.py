@@ -9,7 +9,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Floats, Indices, PairedSamples
 from perf_assets.features.tables.unpaired import TransferTable
 from perf_assets.models.target.correction import fit_paired
-from perf_assets.models.target.prior import Prior, fit_prior
+from perf_assets.models.target.prior import Prior, possible_prior
 from perf_assets.models.transfer.evaluation import Progress, Split, TransferEvaluation, evaluate_transfer, score
 from perf_assets.models.transfer.model import LEAST_SHOTS, Predict
 from perf_assets.models.transfer.task import TransferTask
@@ -33,8 +33,7 @@ class PairedCandidate:
     @classmethod
     def of(cls, samples: PairedSamples, source: int, target: int) -> "PairedCandidate":
         """Candidate with a prior if there are benchmark rows and other machines to learn it from."""
-        has_prior = samples.is_benchmark.any() and len(samples.hide_machine(target).examples())
-        return cls(samples, source, target, fit_prior(samples, target, 0, source=source) if has_prior else None)
+        return cls(samples, source, target, possible_prior(samples, target, source))
 
     def fit(self, shots: Indices, seed: int) -> Predict:
         """Learn from the shots, which are configurations; none are allowed."""

@@ -34,7 +34,7 @@ class VectorTrees(Stored):
     """Regressors by machine, of machines that have training runs."""
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int) -> "VectorTrees":
+    def fit(cls, samples: VectorSamples, settings: None = None, seed: int = 0) -> "VectorTrees":
         """Each machine from the samples whose configuration ran there."""
         columns, regressors = tree_columns(samples, samples.machines), {}
         targets = centred(samples.log_seconds)[samples.row]
@@ -62,10 +62,11 @@ class VectorForest(Stored):
     trees: Forest
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int, trees: int) -> "VectorForest":
+    def fit(cls, samples: VectorSamples, settings: VectorSettings | None = None, seed: int = 0) -> "VectorForest":
         """Fit trees that grow until leaves are pure."""
         from sklearn.ensemble import RandomForestRegressor
 
+        trees = (settings or VectorSettings()).trees
         forest = RandomForestRegressor(
             trees, max_features=0.3, max_samples=0.6, n_jobs=thread_budget(), random_state=seed
         )
@@ -109,12 +110,12 @@ class Pairwise(Stored):
     models: Mapping[str, StoredPredictor]
 
     @classmethod
-    def fit(cls, samples: VectorSamples, seed: int, attention: AttentionSettings | None = None) -> "Pairwise":
+    def fit(cls, samples: VectorSamples, settings: AttentionSettings | None = None, seed: int = 0) -> "Pairwise":
         """Fit the machine models of a blend for new applications; without a benchmark, trees with the machine's id."""
         names = ["onehot_xgboost"]
         if samples.paired.is_benchmark.any():
             names = best_components(samples.paired, "application")
-        factory = MethodFactory(seed, attention=attention)
+        factory = MethodFactory(seed, attention=settings)
         fitted = {name: factory.fit(name, samples.paired, "application") for name in names}
         return cls(cast(dict[str, StoredPredictor], fitted))
 
@@ -134,7 +135,7 @@ class Majority(Stored):
     """Configurations x machines: centred log times, NaN where it did not run."""
 
     @classmethod
-    def fit(cls, samples: VectorSamples) -> "Majority":
+    def fit(cls, samples: VectorSamples, settings: None = None, seed: int = 0) -> "Majority":
         """Fit to all configurations, each once."""
         return cls(centred(samples.log_seconds))
 
@@ -165,7 +166,7 @@ class MeanVector(Stored):
     log_times: Floats
 
     @classmethod
-    def fit(cls, samples: VectorSamples) -> "MeanVector":
+    def fit(cls, samples: VectorSamples, settings: None = None, seed: int = 0) -> "MeanVector":
         """Fit to all configurations; a machine that ran nothing is as the average machine."""
         times = centred(samples.log_seconds)
         by_app = [times[samples.apps == app] for app in np.unique(samples.apps)]
@@ -184,9 +185,9 @@ def fit_method(name: str, samples: VectorSamples, seed: int, settings: VectorSet
     """Fit a method by its name."""
     fits: dict[str, Callable[[], VectorMethod]] = {
         "vae_dnn": lambda: VaeDnn.fit(samples, settings.net, seed),
-        "random_forest": lambda: VectorForest.fit(samples, seed, settings.trees),
-        "xgboost": lambda: VectorTrees.fit(samples, seed),
-        PAIRWISE: lambda: Pairwise.fit(samples, seed),
+        "random_forest": lambda: VectorForest.fit(samples, settings, seed),
+        "xgboost": lambda: VectorTrees.fit(samples, seed=seed),
+        PAIRWISE: lambda: Pairwise.fit(samples, seed=seed),
         MAJORITY: lambda: Majority.fit(samples),
         MEAN: lambda: MeanVector.fit(samples),
     }

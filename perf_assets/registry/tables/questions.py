@@ -16,7 +16,7 @@ from perf_assets.models.common.questions import Questions
 
 _FEW = 50
 NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
-COLUMNS = (
+CONFIGURATION = (
     ColSpec(DataType.string, "source_machine"),
     ColSpec(DataType.string, "app"),
     ColSpec(DataType.string, "args", required=False),
@@ -24,10 +24,14 @@ COLUMNS = (
     ColSpec(DataType.long, "threads"),
     ColSpec(DataType.boolean, "uses_gpus", required=False),
     ColSpec(DataType.double, "wall_seconds"),
+)
+"""Columns of a run that every model takes. `uses_gpus`: whether the program runs on GPUs where a machine has some (yes
+where not given)."""
+COLUMNS = (
+    *CONFIGURATION,
     *(ColSpec(DataType.double, name, required=False) for name in RUN_COLUMNS if name not in NEEDED),
 )
-"""Columns of a run on its source machine. `uses_gpus`: whether the program runs on GPUs where a machine has some (yes
-where not given)."""
+"""Columns of a run on its source machine."""
 
 
 def check_runs(columns: Mapping[str, Any] | pd.DataFrame) -> None:

@@ -9,20 +9,14 @@ from perf_assets.features.fleet.samples import RUN_COLUMNS, argument_names
 from perf_assets.features.fleet.vectors import RUN_FEATURES
 from perf_assets.features.vectors import VectorSamples
 from perf_assets.models.vectors.model import Runs, VectorModel
-from perf_assets.registry.tables.questions import NEEDED, check_runs, with_arguments
+from perf_assets.registry.tables.questions import CONFIGURATION, NEEDED, check_runs, with_arguments
 
 _MEASURED = tuple(dict.fromkeys((*RUN_FEATURES, *RUN_COLUMNS)))
 _OPTIONAL = tuple(name for name in _MEASURED if name not in (*NEEDED, "uses_gpus"))
 SIGNATURE = ModelSignature(
     inputs=Schema(
         [
-            ColSpec(DataType.string, "source_machine"),
-            ColSpec(DataType.string, "app"),
-            ColSpec(DataType.string, "args", required=False),
-            ColSpec(DataType.long, "ranks"),
-            ColSpec(DataType.long, "threads"),
-            ColSpec(DataType.boolean, "uses_gpus", required=False),
-            ColSpec(DataType.double, "wall_seconds"),
+            *CONFIGURATION,
             *(ColSpec(DataType.double, name, required=False) for name in _OPTIONAL),
         ]
     ),
