@@ -18,7 +18,7 @@ from perf_assets.registry.source import WITH_AMM
 from perf_assets.registry.store import first_line
 from perf_assets.registry.versions import CHAMPION, all_aliases, load_code
 
-_KEPT = 8
+_MOST_LOADED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +45,17 @@ class RegisteredModels:
             model = self._loaded.get(key)
             if model is None:
                 model = self._loaded[key] = open_model(*key)
-                while len(self._loaded) > _KEPT:
+                while len(self._loaded) > _MOST_LOADED:
                     self._loaded.popitem(last=False)
             self._loaded.move_to_end(key)
         return TableAnswer(model.name, model.version, model.answer(table))
 
 
 _REFERENCE = re.compile(r"(?P<name>[^@/]+)(?:@(?P<alias>[^@/]+)|/(?P<version>[1-9]\d*))?")
-_USED = (CHAMPION, WITH_AMM)
+_USED_ALIASES = (CHAMPION, WITH_AMM)
 """Aliases of what people get, from the first on."""
 _TRUE, _FALSE = {"true", "yes", "1", "1.0"}, {"false", "no", "0", "0.0"}
-_SHOWN = 40
+_SHOWN_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def resolve(reference: str) -> tuple[str, int]:
     if parts["version"]:
         return name, int(parts["version"])
     aliases = every[name]
-    wanted = parts["alias"] or next((alias for alias in _USED if alias in aliases), CHAMPION)
+    wanted = parts["alias"] or next((alias for alias in _USED_ALIASES if alias in aliases), CHAMPION)
     if wanted not in aliases:
         known = listed([f"{name}@{alias}" for alias in sorted(aliases)]) or "no alias at all"
         raise UnknownError(f"{name} has no @{wanted}: there is {known}; see 'perf-assets models {name}'")
@@ -144,7 +144,9 @@ def _each(values: "pd.Series[Any]", column: ColSpec, cast: Callable[[Any], Any])
 
 def _refused(column: ColSpec, wanted: str, is_bad: "pd.Series[bool]", values: "pd.Series[Any]") -> BadInputError:
     row = int(np.flatnonzero(is_bad.to_numpy())[0])
-    return BadInputError(f"column {column.name} must hold {wanted}: row {row} has {str(values.iloc[row])[:_SHOWN]!r}")
+    return BadInputError(
+        f"column {column.name} must hold {wanted}: row {row} has {str(values.iloc[row])[:_SHOWN_CHARACTERS]!r}"
+    )
 
 
 def _text(value: Any) -> str | None:

@@ -33,7 +33,7 @@ _DATES = f"""
     GROUP BY ALL
 """
 
-_FAR = 5.0
+_SLIP_FACTOR = 5.0
 """Factor beyond an interval from which on a measured time is taken for a slip."""
 FEW_SHOTS = 20
 """Runs of a machine below which more of them are the best advice."""
@@ -201,7 +201,7 @@ def _of_champion(champion: ServedTarget, runs: Mapping[int, Run]) -> dict[int, P
 
 def _check_plausible(observation: Observation, expected: Prediction) -> None:
     """Refuse a time that is implausibly far outside the predicted interval."""
-    least, most = expected.lower_seconds / _FAR, expected.upper_seconds * _FAR
+    least, most = expected.lower_seconds / _SLIP_FACTOR, expected.upper_seconds * _SLIP_FACTOR
     if not least <= observation.wall_seconds <= most:
         raise BadInputError(
             f"{observation.app} took {observation.wall_seconds:.4g} s where {expected.lower_seconds:.4g} to "

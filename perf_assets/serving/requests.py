@@ -12,7 +12,7 @@ from perf_assets.core.text import check_text, first_problem
 
 MOST_COUNTERS = 10_000
 """Counters of a run."""
-_MOST = 2**31 - 1
+_LARGEST_COUNT = 2**31 - 1
 
 _MOST_SECONDS = 1e10
 
@@ -43,9 +43,9 @@ class _Configured(BaseModel):
     """Name of the application."""
     args: _Text = Field(default="", max_length=MAX_ARGS)
     """Its arguments."""
-    ranks: int = Field(ge=1, le=_MOST)
+    ranks: int = Field(ge=1, le=_LARGEST_COUNT)
     """MPI ranks."""
-    threads: int = Field(default=1, ge=1, le=_MOST)
+    threads: int = Field(default=1, ge=1, le=_LARGEST_COUNT)
     """Threads per rank."""
     wall_seconds: float = Field(gt=0, le=_MOST_SECONDS, allow_inf_nan=False)
     """Measured run time."""
@@ -63,7 +63,7 @@ class Run(_Configured):
 
     uses_gpus: bool | None = None
     """Whether the program runs on GPUs where a machine has some; None: as its other runs do."""
-    target_ranks: int | None = Field(default=None, ge=1, le=_MOST)
+    target_ranks: int | None = Field(default=None, ge=1, le=_LARGEST_COUNT)
     """MPI ranks on the other machine; None: as many as the run has. What nobody ran comes from a model of scaling."""
 
     @property
@@ -75,9 +75,9 @@ class Run(_Configured):
 class Observation(_Configured):
     """A run that was measured on a machine that has a target model."""
 
-    nodes: int | None = Field(default=None, ge=1, le=_MOST)
+    nodes: int | None = Field(default=None, ge=1, le=_LARGEST_COUNT)
     """Nodes used in all."""
-    gpus: int | None = Field(default=None, ge=0, le=_MOST)
+    gpus: int | None = Field(default=None, ge=0, le=_LARGEST_COUNT)
     """GPUs used in all; needed on a machine that has some."""
     collected_at: AwareDatetime | None = Field(default=None, strict=False)
     """When it was measured; now where not given."""

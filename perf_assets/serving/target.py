@@ -62,7 +62,7 @@ def _is_moved(run: Run) -> bool:
     return run.ranks_there != run.ranks
 
 
-_HARD = 0.7
+_SEVERE = 0.7
 """Severity from which on people are warned."""
 
 
@@ -321,7 +321,7 @@ class ServedTarget:
     def _standing_warnings(self, seen_as: str) -> list[str]:
         view = self.adapted.views[seen_as]
         warnings = []
-        if view.severity is not None and view.severity > _HARD:
+        if view.severity is not None and view.severity > _SEVERE:
             warnings.append(
                 f"severity {view.severity:.2f}: {view.source} says little of {seen_as}, expect large errors"
             )

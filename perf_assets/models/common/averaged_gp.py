@@ -55,10 +55,10 @@ _DRAWN_SOURCE_SHARES = (0.0, 0.7)
 """Shares of the source functions beside a drawn metric."""
 _SIFTED_ROWS, _SIFTED_DRAWS = 64, 8
 """Rows on which the likeliest draws are told from the others where there are more rows, and how many stay."""
-_MANY = 250
+_MOST_WEIGHED_ROWS = 250
 """Rows that members are weighed on where there are more; only the likely ones are fitted to all."""
 _LIKELY, _NEGLIGIBLE = 1e-2, 1e-6
-_BLOCK = 2_000_000
+_NUMBERS_AT_ONCE = 2_000_000
 """Numbers that are compared at once, rows x training rows x features."""
 _TINY, _CONSTANT = 1e-12, 1e-9
 
@@ -147,7 +147,7 @@ class DrawnMetrics:
         mean = np.asarray(rows @ self.slopes)
         if not len(self.weights):
             return mean
-        at_once = max(1, _BLOCK // max(known.size, 1))
+        at_once = max(1, _NUMBERS_AT_ONCE // max(known.size, 1))
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
             squares = (rows[block, None] - known) ** 2 @ (self.weights / self.units[:, None]).T
@@ -180,8 +180,8 @@ class AveragedGp:
     def fit(cls, inputs: Inputs, target: Floats, settings: AverageSettings | None = None) -> "AveragedGp":
         """Weigh all members by the evidence of the rows' target (2 rows or more)."""
         chosen = np.arange(len(target))
-        if len(target) > _MANY:
-            chosen = np.sort(np.random.default_rng(0).permutation(len(target))[:_MANY])
+        if len(target) > _MOST_WEIGHED_ROWS:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(target))[:_MOST_WEIGHED_ROWS])
         drawn = _sifted(inputs.at(chosen), target[chosen], _drawn(inputs.spaces[0].shape[1]))
         kernels = _Kernels.of(inputs.at(chosen), drawn)
         fits = list(_fit_grid(kernels, target[chosen]))
@@ -397,7 +397,7 @@ def _collapsed(kernels: _Kernels, coefficients: Mapping[str, Floats]) -> DrawnMe
 
 def _fit_members(kernels: _Kernels, target: Floats, alike: Sequence[Sequence[Member]]) -> Iterator[_Fits]:
     """Members in groups of the same size; those of a group have the same kernel, and differ in slope and noise."""
-    at_once = max(1, _BLOCK // len(target) ** 2)
+    at_once = max(1, _NUMBERS_AT_ONCE // len(target) ** 2)
     for start in range(0, len(alike), at_once):
         yield _fit_groups(kernels, target, alike[start : start + at_once])
 

@@ -8,7 +8,7 @@ from perf_assets.features.samples import Floats
 
 _STEPS = 5
 """Weights are fifths: finer ones only fit the noise of a few held-out applications or machines."""
-_AS_GOOD = 1.01
+_AS_GOOD_FACTOR = 1.01
 _ROUNDING = 1e-12
 """Errors that differ by less are equal: where one is 0, the others are some rounding above it."""
 
@@ -20,5 +20,5 @@ def weight_grid(count: int) -> Floats:
 
 def most_even(weights: Floats, errors: Floats) -> int:
     """Position of the most even blend among those as good as the best within a hundredth of its error."""
-    is_good = errors <= _AS_GOOD * errors.min() + _ROUNDING
+    is_good = errors <= _AS_GOOD_FACTOR * errors.min() + _ROUNDING
     return int(np.argmin(np.where(is_good, (weights**2).sum(axis=1), np.inf)))

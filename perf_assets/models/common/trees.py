@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from perf_assets.features.samples import Floats
 from perf_assets.models.common.archive import Stored
 
-_BATCH = 4096
+_ROWS_AT_ONCE = 4096
 """Rows that are answered at once: their nodes stay in cache."""
 
 
@@ -38,7 +38,7 @@ class Forest(Stored):
         """One number per row, or one for each output; features are compared in single precision, as in training."""
         rows = inputs.astype(np.float32)
         return np.concatenate(
-            [self._predict(rows[start : start + _BATCH]) for start in range(0, max(len(rows), 1), _BATCH)]
+            [self._predict(rows[start : start + _ROWS_AT_ONCE]) for start in range(0, max(len(rows), 1), _ROWS_AT_ONCE)]
         )
 
     def _predict(self, rows: NDArray[np.float32]) -> Floats:

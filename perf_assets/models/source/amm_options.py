@@ -17,10 +17,10 @@ from perf_assets.models.common import archive
 from perf_assets.models.source.described_trees import DescribedTrees, TreeSettings
 from perf_assets.models.source.tree_features import Counters, DescribedAmm, FeaturePart
 
-_EXAMPLES = 4000
+_MOST_EXAMPLES = 4000
 """Enough to tell options apart, a quarter of what a model is trained on."""
 ENCODER_FILE, _WITHOUT = "encoder.npz", "without"
-_TRIED = ["weighting", "normalize", "log_rmse"]
+_COLUMNS = ["weighting", "normalize", "log_rmse"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def train_encoder(
         folds = list(leave_one_machine_out(samples))
     except BadInputError as error:
         progress(f"AMM options are the paper's: {error}")
-        return TrainedEncoder(fit_encoder(samples, seed=seed), {}, pd.DataFrame(columns=_TRIED))
+        return TrainedEncoder(fit_encoder(samples, seed=seed), {}, pd.DataFrame(columns=_COLUMNS))
     without, errors, everything = {}, {}, None
     # The encoder of all machines is one more piece: options do not matter until vectors are combined.
     places = [None, *range(len(folds))]
@@ -79,7 +79,7 @@ def train_encoder(
     assert everything is not None
     in_order = {fold.held_out: without[fold.held_out] for fold in folds}
     if not chooses_options:
-        return TrainedEncoder(everything, in_order, pd.DataFrame(columns=_TRIED))
+        return TrainedEncoder(everything, in_order, pd.DataFrame(columns=_COLUMNS))
     mean = np.mean([errors[position] for position in range(len(folds))], axis=0)
     tried = pd.DataFrame(
         [
@@ -117,7 +117,7 @@ def _errors(samples: PairedSamples, fold: Fold, encoder: AmmEncoder, seed: int) 
     counters, errors = Counters(fit_scaler(train)), []
     for options in ALL_OPTIONS:
         parts: dict[str, FeaturePart] = {"counters": counters, "published_amm": DescribedAmm(options)}
-        model = DescribedTrees.fit(train, TreeSettings(most_examples=_EXAMPLES), seed, parts)
+        model = DescribedTrees.fit(train, TreeSettings(most_examples=_MOST_EXAMPLES), seed, parts)
         log_errors = model.predict(seen, test) - samples.log_relative_time(test)
         errors.append(float(np.sqrt(np.mean(log_errors**2))))
     return np.array(errors)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
 from perf_assets.models.common.archive import Stored
 
-_ROUNDS = 100
-_CLOSE = 1e-6
+_MOST_ROUNDS = 100
+_CONVERGED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +79,12 @@ def _effects(times: Floats, apps: NDArray[np.str_]) -> Floats:
     counts = np.array([len(np.unique(apps[own])) for own in seen])
     is_known = counts >= max(1, min(2, counts.max(initial=0)))
     effects, by_app = np.zeros(len(times)), np.zeros((0, len(times)))
-    for _ in range(_ROUNDS if shared.any() else 0):
+    for _ in range(_MOST_ROUNDS if shared.any() else 0):
         levels = np.where(seen, times - effects[:, None], 0.0).sum(axis=0) / seen.sum(axis=0)
         by_app = np.stack([_means(times[:, apps == app] - levels[apps == app]) for app in np.unique(apps)])
         before, effects = effects, np.nan_to_num(_means(by_app.T))
         effects -= effects[is_known].mean()
-        if np.abs(effects - before).max() < _CLOSE:
+        if np.abs(effects - before).max() < _CONVERGED:
             break
     return np.where(is_known, effects * _trust(effects, by_app, is_known), np.nan)
 

@@ -26,7 +26,7 @@ from perf_assets.models.target.widths import ScaledApplication, moved_questions
 
 PRIOR_COMPONENTS = ("bilinear", "mixture")
 """Attention and trees are left out: they take nine tenths of the time."""
-_BLOCK = 512
+_ROWS_AT_ONCE = 512
 """Runs that are predicted at once: their distances to all shots stay in the processor's cache."""
 
 
@@ -62,7 +62,7 @@ class AdaptedTarget(Stored):
             if wrong:
                 raise BadInputError(f"the model of {name} starts from runs on {view.source}, not on {wrong[0]}")
             quick = self._quick[name]
-            blocks = [_distribution(view, quick, block) for block in asked.blocks(_BLOCK)]
+            blocks = [_distribution(view, quick, block) for block in asked.blocks(_ROWS_AT_ONCE)]
             mean[chosen], width[chosen] = np.hstack(blocks)
         return Predicted(mean, mean - width, mean + width, self._reasons(questions.counters))
 

@@ -17,9 +17,9 @@ from perf_assets.models.target.correction import PairedModel
 
 MOST_RUNS = 200
 """Observed runs that count, the newest: further ones hardly change the correction and cost their cube."""
-_ENOUGH = 10
+_LEAST_FITTED_RUNS = 10
 """Observed runs from which on the spreads are fitted to them, and the interval is theirs."""
-_OFFSET = 0.5
+_OFFSET_SHARE = 0.5
 """Expected spread of what all runs have in common, relative to that of single runs."""
 
 
@@ -42,14 +42,14 @@ class OnlineCorrection:
         """
         newest = np.arange(len(observed))[-MOST_RUNS:]
         runs, residual = observed.at(newest), residuals[newest]
-        expected = Spreads(_OFFSET * expected_spread, expected_spread)
+        expected = Spreads(_OFFSET_SHARE * expected_spread, expected_spread)
         processes = fit_processes(runs, residual, expected)
-        if len(runs) < _ENOUGH:
+        if len(runs) < _LEAST_FITTED_RUNS:
             # So few say nothing of how much runs differ: one slow run must not move all others.
             processes = [replace(process, amplitudes=expected.by_cause()) for process in processes]
         shares = evidence_weights(processes)
         quantile = NINETY_PERCENT
-        if len(runs) >= _ENOUGH:
+        if len(runs) >= _LEAST_FITTED_RUNS:
             mean, spread = _each_from_the_others(processes, shares, residual)
             quantile = cross_conformal(mean / spread, residual / spread, 0.0).half_width
         return cls(tuple(processes), shares, quantile, len(observed))
@@ -64,7 +64,9 @@ class OnlineCorrection:
         mean = self.shares @ means
         spread = np.sqrt(self.shares @ (variances + (means - mean) ** 2))
         width = self.quantile * spread
-        return np.asarray(mean), np.asarray(width if self.count >= _ENOUGH else np.maximum(width, half_width))
+        return np.asarray(mean), np.asarray(
+            width if self.count >= _LEAST_FITTED_RUNS else np.maximum(width, half_width)
+        )
 
 
 class RunsAsSeen:

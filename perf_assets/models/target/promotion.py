@@ -19,13 +19,13 @@ from perf_assets.models.target.view import AdaptedView
 
 THRESHOLD = 1.05
 """Most that a new model's squared log error may be over the champion's, and over the best target-only baseline's."""
-_OUTSIDE = 0.10
+_OUTSIDE_SHARE = 0.10
 """Share of runs that a 90% interval leaves outside."""
 _FALSE_ALARMS = 0.01
 """Chance that a champion whose intervals hold what they promise is ever said to have drifted."""
-SAME = 0.01
+SAME_LOG_TIME = 0.01
 """Times that differ by less are the same measurement."""
-CLIP = 50.0
+LARGEST_LOG_ERROR = 50.0
 """Largest log error that counts: beyond it the exponential is not a number."""
 
 
@@ -123,7 +123,7 @@ def drift(champion: AdaptedTarget, samples: PairedSamples) -> Drift:
             true = samples.log_seconds[samples.machines.index(name), row]
             if np.isfinite(mean):
                 inside.append(lower <= true <= upper)
-                ratios.append(float(np.exp(np.clip(true - mean, -CLIP, CLIP))))
+                ratios.append(float(np.exp(np.clip(true - mean, -LARGEST_LOG_ERROR, LARGEST_LOG_ERROR))))
                 names.append(f"{samples.configurations[row]} on {name}")
     return drift_of(names, inside, ratios)
 
@@ -145,9 +145,9 @@ def most_outside(count: int, false_alarms: float = _FALSE_ALARMS) -> int:
 
     def won(outside: int) -> float:
         left = count - outside
-        tail = betaincc(outside + 1, left + 1, _OUTSIDE)
-        larger = betaln(outside + 1, left + 1) + math.log(tail or sys.float_info.min) - math.log(1 - _OUTSIDE)
-        return float(larger - outside * math.log(_OUTSIDE) - left * math.log(1 - _OUTSIDE))
+        tail = betaincc(outside + 1, left + 1, _OUTSIDE_SHARE)
+        larger = betaln(outside + 1, left + 1) + math.log(tail or sys.float_info.min) - math.log(1 - _OUTSIDE_SHARE)
+        return float(larger - outside * math.log(_OUTSIDE_SHARE) - left * math.log(1 - _OUTSIDE_SHARE))
 
     # The more are outside, the more is won.
     return bisect_left(range(count + 1), -math.log(false_alarms), key=won) - 1
@@ -169,7 +169,7 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     rows = np.array([row_of[configuration] for configuration in view.held_out], np.intp)
     true = new.samples.log_seconds[target, rows]
     own, alone = (
-        np.clip(np.array(list(predicted.values()), float) - true, -CLIP, CLIP)
+        np.clip(np.array(list(predicted.values()), float) - true, -LARGEST_LOG_ERROR, LARGEST_LOG_ERROR)
         for predicted in (view.held_out, view.held_out_alone)
     )
     if champion is None or seen_as not in champion.views:
@@ -178,7 +178,7 @@ def _held_out(new: AdaptedTarget, seen_as: str, view: AdaptedView, champion: Ada
     answers = [mean for mean, _, _ in _answers(champion, seen_as, theirs, new.samples, rows)]
     names = [new.samples.configurations[row] for row in rows]
     known = [theirs.held_out.get(name, mean) for name, mean in zip(names, answers, strict=True)]
-    return HeldOutErrors(own, alone, np.clip(np.array(known, float) - true, -CLIP, CLIP))
+    return HeldOutErrors(own, alone, np.clip(np.array(known, float) - true, -LARGEST_LOG_ERROR, LARGEST_LOG_ERROR))
 
 
 def _answers(
@@ -216,7 +216,7 @@ def _since(champion: AdaptedTarget, samples: PairedSamples, name: str) -> Indice
     before = champion.samples.log_seconds[champion.samples.machines.index(name)]
     then = dict(zip(champion.samples.configurations, before.tolist(), strict=True))
     known = np.array([then.get(configuration, np.nan) for configuration in samples.configurations])
-    is_same = np.abs(now - known) < SAME
+    is_same = np.abs(now - known) < SAME_LOG_TIME
     return np.flatnonzero(np.isfinite(now) & ~samples.is_benchmark & ~is_same)
 
 

@@ -41,9 +41,9 @@ from perf_assets.models.transfer.source_net import SourceNetSettings
 from perf_assets.models.transfer.task import TransferTask
 
 PRODUCT = "product"
-_FEW = 50
+_FEW_ROWS = 50
 """Rows up to which a table is quicker to encode as objects, at once, than column by column."""
-_EXAMPLES = 3
+_MOST_EXAMPLES = 3
 
 
 class TransferSettings(BaseModel, frozen=True):
@@ -144,7 +144,7 @@ class AdaptedTransfer(Stored):
 
     def _encoded(self, table: pd.DataFrame) -> Floats:
         names, levels = self.model.counter_names, self.model.level_columns
-        if len(table) > _FEW:
+        if len(table) > _FEW_ROWS:
             return encoded_rows(table, names, levels)
         cells = dict(zip(map(str, table.columns), table.to_numpy(object).T.tolist(), strict=True))
         unknown = [np.nan] * len(table)
@@ -228,7 +228,7 @@ def adapt_transfer(
         rows=dict(zip(target.names, table.target.tolist(), strict=True)),
         held_out=scored.by_name(names, scored.chosen) if scored else {},
         held_out_alone=scored.by_name(names, scored.baseline) if scored else {},
-        examples=target.examples[:_EXAMPLES],
+        examples=target.examples[:_MOST_EXAMPLES],
     )
 
 

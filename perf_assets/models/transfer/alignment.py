@@ -17,7 +17,7 @@ from perf_assets.models.transfer.alignment_starts import Start
 from perf_assets.models.transfer.source_net import SourceNet
 
 _ITERATIONS = 12
-_ENOUGH = 1e-4
+_LEAST_DECREASE = 1e-4
 """Relative decrease of the objective below which the fit has ended."""
 _NOISES = (0.001, 0.01, 0.1)
 _WEIGHT_SCALES = (0.0, 0.03, 0.3)
@@ -178,7 +178,7 @@ def _gauss_newton(
             step /= 2
         if not is_better:
             break
-        has_ended = value - tried_objective < _ENOUGH * abs(value)
+        has_ended = value - tried_objective < _LEAST_DECREASE * abs(value)
         state, value, output, gradient = tried, tried_objective, tried_output, tried_gradient
         if has_ended:
             break

@@ -34,9 +34,9 @@ _LEAST_KNOWN = 0.1
 """Share of the variance of its own held-out rows that a source's net must explain to be aligned to."""
 _ALIGNMENT = "transport"
 """How an alignment starts where no name is shared."""
-_FOLDS, _FEW = 5, 20
-"""Folds of what is fitted to the shots; twice as many up to `_FEW` shots."""
-_BATCH = 512
+_FOLDS, _FEW_SHOTS = 5, 20
+"""Folds of what is fitted to the shots; twice as many up to `_FEW_SHOTS` shots."""
+_ROWS_AT_ONCE = 512
 """Rows that are predicted at once: what is computed from them stays in the processor's cache."""
 
 Predict = Callable[[Indices], Floats]
@@ -96,8 +96,10 @@ class TransferAverage(Stored):
     def predict(self, counters: Floats) -> Floats:
         """Target (its logarithm if `is_log`) of rows x features as measured."""
         keep_blas_to_one_thread()
-        starts = range(0, max(len(counters), 1), _BATCH)
-        batches = [self.process.predict(self.features.inputs(counters[start : start + _BATCH])) for start in starts]
+        starts = range(0, max(len(counters), 1), _ROWS_AT_ONCE)
+        batches = [
+            self.process.predict(self.features.inputs(counters[start : start + _ROWS_AT_ONCE])) for start in starts
+        ]
         return np.concatenate(batches)
 
 
@@ -229,7 +231,7 @@ class AlignmentCandidate:
 def held_out_shots(candidate: TransferCandidate, shots: Indices, seed: int) -> Floats:
     """What a candidate says of shots that it was not fitted on."""
     predicted = np.empty(len(shots))
-    for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW else _FOLDS, seed):
+    for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW_SHOTS else _FOLDS, seed):
         predicted[outside] = candidate.fit(shots[inside], seed)(shots[outside])
     return predicted
 

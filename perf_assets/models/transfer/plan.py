@@ -16,11 +16,11 @@ from perf_assets.models.common.averaged_gp import squared_distances
 from perf_assets.models.transfer.adapted import AdaptedTransfer
 from perf_assets.models.transfer.task import TransferTask
 
-_MOST = 500
+_MOST_CANDIDATES = 500
 """Rows that stand for all that could be measured."""
-_NOISE = 0.03
+_RELATIVE_NOISE = 0.03
 """Variance of a measurement relative to that of the process."""
-_SAME = 1e-12
+_SAME_PLACE = 1e-12
 _MEAN_OVER_SPREAD = float(np.sqrt(2 / np.pi))
 
 
@@ -49,7 +49,7 @@ def plan_rows(adapted: AdaptedTransfer, task: TransferTask, budget: int) -> list
     unit = model.process.units[space]
     known = model.process.rows.spaces[space]
     asked = model.features.inputs(counters).spaces[space]
-    is_new = squared_distances(asked, known).min(axis=1) > _SAME
+    is_new = squared_distances(asked, known).min(axis=1) > _SAME_PLACE
     places, asked = [place for place, new in zip(places, is_new, strict=True) if new], asked[is_new]
     if not places:
         raise BadInputError("everything that ran in the sources has been measured here")
@@ -57,23 +57,23 @@ def plan_rows(adapted: AdaptedTransfer, task: TransferTask, budget: int) -> list
     def kernel(rows: Floats, others: Floats) -> Floats:
         return np.asarray(np.exp(-0.5 * squared_distances(rows, others) / unit))
 
-    inverse = np.linalg.inv(kernel(known, known) + _NOISE * np.eye(len(known)))
+    inverse = np.linalg.inv(kernel(known, known) + _RELATIVE_NOISE * np.eye(len(known)))
     across = kernel(asked, known)
     among = kernel(asked, asked) - across @ inverse @ across.T
     # What the model's error on rows that were left out is in units of the process.
     left_out = float(np.sqrt(1 / np.diag(inverse)).mean())
     error = next(score.log_rmse for score in adapted.scores if score.name == adapted.chosen)
-    scale = _MEAN_OVER_SPREAD * error / max(left_out, _SAME)
+    scale = _MEAN_OVER_SPREAD * error / max(left_out, _SAME_PLACE)
     chosen: list[PlannedRow] = []
     is_left = np.ones(len(places), bool)
     for _ in range(min(budget, len(places))):
         variance = np.maximum(np.diag(among), 0.0)
-        after = np.sqrt(np.maximum(variance[:, None] - among**2 / (variance + _NOISE), 0.0)).mean(axis=0)
+        after = np.sqrt(np.maximum(variance[:, None] - among**2 / (variance + _RELATIVE_NOISE), 0.0)).mean(axis=0)
         best = int(np.argmin(np.where(is_left, after, np.inf)))
         source, row = places[best]
         chosen.append(PlannedRow(source, row, scale * float(np.sqrt(variance).mean()), scale * float(after[best])))
         is_left[best] = False
-        among = among - np.outer(among[:, best], among[best]) / (variance[best] + _NOISE)
+        among = among - np.outer(among[:, best], among[best]) / (variance[best] + _RELATIVE_NOISE)
     return chosen
 
 
@@ -81,7 +81,7 @@ def _candidates(task: TransferTask) -> tuple[list[tuple[str, int]], Floats]:
     """Rows of sources that share a feature with the target: where they stand, and the target's features of each."""
     candidates, places = [], []
     tables: Sequence[TransferTable] = [table for source in task.sources for table in source.tables]
-    share = max(1, _MOST // max(len(tables), 1))
+    share = max(1, _MOST_CANDIDATES // max(len(tables), 1))
     for table in tables:
         same = same_counters(table.counter_names, task.target.counter_names)
         if not same or table.name == task.target.name:

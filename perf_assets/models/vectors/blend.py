@@ -32,7 +32,7 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MOST_SAMPLES = 3000
 """Samples that are learned from where weights are chosen: those of a configuration say almost the same."""
 _NEIGHBOURS = 100
-_MOST_KEPT = 6000
+_MOST_HELD_OUT = 6000
 _LEAST_SPREAD = 1e-6
 
 
@@ -152,7 +152,7 @@ def fit_blend(
         for name in tried
         if name in weights or name in order_weights or name == PAIRWISE
     }
-    kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_KEPT]
+    kept = np.random.default_rng(seed).permutation(len(true))[:_MOST_HELD_OUT]
     held_out = HeldOutVectors(
         _mixed(predicted, weights)[kept],
         _mixed(predicted, order_weights)[kept],

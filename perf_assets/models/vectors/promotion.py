@@ -12,7 +12,7 @@ from perf_assets.models.vectors.model import VectorModel
 
 _LEAST_SHARED = 20
 """Held-out samples that two models must share to be compared."""
-_NEW = ("configuration", "application")
+_KINDS_OF_NEW = ("configuration", "application")
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class VectorComparison:
 
 def compare(new: VectorModel, champion: VectorModel | None) -> VectorComparison:
     """Decide whether a new model replaces the champion."""
-    own = {name: _squares(new.blends[name].held_out) for name in _NEW}
+    own = {name: _squares(new.blends[name].held_out) for name in _KINDS_OF_NEW}
     baseline = _mean_vector(new.blends["configuration"].held_out)
-    shared = {name: _shared(new, champion, name) for name in _NEW} if champion is not None else {}
+    shared = {name: _shared(new, champion, name) for name in _KINDS_OF_NEW} if champion is not None else {}
     rivals = {"the mean vector": (float(own["configuration"].mean()), baseline)}
     rivals |= {f"the champion on a new {name}": pair for name, pair in shared.items() if pair is not None}
     problems = [

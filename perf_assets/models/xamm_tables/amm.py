@@ -23,7 +23,7 @@ from perf_assets.models.common import archive
 
 LEAST_ROWS = 8
 """Rows that TabNet can be trained on."""
-_FINEST = 1e-3
+_UNIT_SHARE = 1e-3
 """Times are given to the scaler in thousandths of the shortest, so that its log(1 + x) is a logarithm."""
 _LEAST_SHARE = 0.5
 """Share of the encoder's kernels that a machine which comes later must have run."""
@@ -106,7 +106,7 @@ def fit_table_encoder(table: BenchmarkTable, options: AmmOptions | None = None, 
     """
     if len(table.times) < LEAST_ROWS:
         raise BadInputError(f"the benchmark data have {len(table.times)} rows: an encoder needs {LEAST_ROWS} at least")
-    unit = _FINEST * float(np.nanmin(table.times))
+    unit = _UNIT_SHARE * float(np.nanmin(table.times))
     scaler = Scaler.fit(table.times / unit)
     inputs = scaler.transform(table.times / unit)
     ratios, has_ratio = _log_ratios(table)

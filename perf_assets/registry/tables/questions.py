@@ -14,7 +14,7 @@ from perf_assets.features.fleet.samples import RUN_COLUMNS, argument_names, conf
 from perf_assets.features.samples import HOST, Floats, Indices, Mask, PairedSamples
 from perf_assets.models.common.questions import Questions
 
-_FEW = 50
+_FEW_ROWS = 50
 NEEDED = ("source_machine", "app", "ranks", "threads", "wall_seconds")
 CONFIGURATION = (
     ColSpec(DataType.string, "source_machine"),
@@ -95,7 +95,7 @@ def example_runs(samples: PairedSamples, sources: Indices, rows: Indices, *, use
 
 def _columns(table: pd.DataFrame) -> dict[str, NDArray[Any]]:
     """Arrays by name. For a few rows it is much quicker to take the whole table at once, as objects."""
-    if len(table) <= _FEW:
+    if len(table) <= _FEW_ROWS:
         return dict(zip(map(str, table.columns), table.to_numpy(object).T, strict=True))
     return {str(name): values.to_numpy() for name, values in table.items()}
 

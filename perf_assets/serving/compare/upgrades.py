@@ -23,7 +23,7 @@ from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
 
 _DRAWS = 20_000
-_MOST = 100.0
+_LARGEST_LOG_RATIO = 100.0
 """Logarithm of a ratio that nobody will see."""
 _INTERVAL = (0.05, 0.95)
 _TIMES = f"""
@@ -118,7 +118,9 @@ def estimated(measured: Mapping[str, Floats], apps: Sequence[str]) -> dict[str, 
             only = next(iter(measured))
             raise BadInputError(f"{app} did not run with both environments, and only {only} did: measure it, too")
         # Few runs have tails beyond what a number can hold.
-        draws[app] = np.clip(centre + width * generator.standard_t(degrees, _DRAWS), -_MOST, _MOST)
+        draws[app] = np.clip(
+            centre + width * generator.standard_t(degrees, _DRAWS), -_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO
+        )
     return draws
 
 
