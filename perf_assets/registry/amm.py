@@ -98,7 +98,10 @@ def frozen_encoder(version: int) -> AmmEncoder:
 
 @lru_cache(maxsize=16)
 def _frozen_encoder(store: str, version: int) -> AmmEncoder:
-    return load_fitted(lambda folder: archive.read(folder / ENCODER_FILE, AmmEncoder), NAME, version, _TRAIN)
+    encoder: AmmEncoder = load_fitted(
+        lambda folder: archive.read(folder / ENCODER_FILE, AmmEncoder), NAME, version, _TRAIN
+    )
+    return encoder
 
 
 def encoders_in_use() -> list[int]:
