@@ -1,6 +1,6 @@
 """Weights of a blend, chosen on a grid by errors on what was held out."""
 
-from itertools import product
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,7 +15,17 @@ _ROUNDING = 1e-12
 
 def weight_grid(count: int) -> Floats:
     """Blends x components: all weights in fifths with sum 1."""
-    return np.array([parts for parts in product(range(_STEPS + 1), repeat=count) if sum(parts) == _STEPS]) / _STEPS
+    return np.array(list(_shares(count, _STEPS))) / _STEPS
+
+
+def _shares(count: int, left: int) -> Iterator[tuple[int, ...]]:
+    """Ways to share whole steps, in order: only those that add up, which are few among all of nine components."""
+    if count == 1:
+        yield (left,)
+        return
+    for first in range(left + 1):
+        for others in _shares(count - 1, left - first):
+            yield first, *others
 
 
 def most_even(weights: Floats, errors: Floats) -> int:
