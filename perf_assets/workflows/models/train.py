@@ -138,4 +138,4 @@ def _physical(samples: "PairedSamples") -> list[str]:
 
 
 def _weights(trained: "TrainedSource") -> dict[str, dict[str, float]]:
-    return {str(unseen): blend.weights for unseen, blend in (trained.model.with_amm or {}).items()}
+    return {str(unseen): dict(blend.weights) for unseen, blend in (trained.model.with_amm or {}).items()}
