@@ -31,7 +31,7 @@ class VectorSettings(BaseModel):
     components: list[str] = Field(
         default=list(COMPONENTS), min_length=1, description=f"What is blended, of {', '.join(COMPONENTS)}"
     )
-    net: VaeDnnSettings = Field(default=VaeDnnSettings(), description="Of vae_dnn")
+    net: VaeDnnSettings = Field(default=VaeDnnSettings(), description="Settings of the method vae_dnn")
     trees: int = Field(default=80, ge=1, description="Trees of random_forest")
 
     @field_validator("components")

@@ -101,7 +101,7 @@ def arrive_late(state: DemoState, machines: Sequence[str], is_shown: bool) -> Ar
 Arrive = Callable[[DemoState, Sequence[str], bool], Arrival]
 
 
-def side_by_side(arrive: Arrive, state: DemoState, machines: Sequence[str]) -> Arrival:
+def in_two_processes(arrive: Arrive, state: DemoState, machines: Sequence[str]) -> Arrival:
     """Let machines arrive, half of them in a second process where there are two cores."""
     if len(machines) < 2 or thread_budget() < 2:
         return arrive(state, machines, True) if machines else Arrival({})

@@ -229,10 +229,9 @@ def out_amm__machines(lake: LakeResource) -> dg.MaterializeResult[None]:
             "perf-source@with-amm, with members that target models start from.",
             {"mlflow", "pytorch", "xgboost"},
             [FEATURES.name, AMMS.name, ENCODER],
-        ).replace_attributes(
             freshness_policy=dg.FreshnessPolicy.time_window(
                 fail_window=timedelta(days=15), warn_window=timedelta(days=8)
-            )
+            ),
         ),
         asset_spec(BEHAVES_LIKE, {"pytorch", "parquet"}, [WITH_AMM]),
         asset_spec(FEATURE_MASKS, {"pytorch", "parquet"}, [FEATURES.name, AMMS.name]),

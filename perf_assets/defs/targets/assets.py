@@ -41,12 +41,17 @@ NOT_MADE = "not_made"
 _WORKFLOW = "perf_assets.workflows.models.target"
 
 
-class AdaptConfig(TrainingConfig):
+class AdaptationConfig(TrainingConfig):
     """When to fit."""
 
     only_if_changed: bool = Field(
         default=True, description="Keep the registered version where it was made of the same data"
     )
+
+
+class AdaptConfig(AdaptationConfig):
+    """What to start from, and how much to fit to."""
+
     source_version: int = Field(
         default=0, ge=0, description="Version of perf-source to start from; 0 is the one in use"
     )

@@ -14,9 +14,8 @@ from perf_assets.defs.ingest.checks import made_or_not, partitioned_spec
 from perf_assets.defs.links import measured_metadata, page_metadata, registered_metadata, run_tags
 from perf_assets.defs.partitions import datasets
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.sources.assets import TrainingConfig
 from perf_assets.defs.specs import POOL, PREVIEW_ROWS, Metadata, asset_spec, model_spec, one_asset
-from perf_assets.defs.targets.assets import NOT_MADE
+from perf_assets.defs.targets.assets import NOT_MADE, AdaptationConfig
 from perf_assets.defs.verdicts import curve_result, verdict_check, verdict_result
 from perf_assets.storage.datasets import ROWS, assembled, store_dataset
 from perf_assets.storage.results import stored_at
@@ -27,24 +26,15 @@ CAN_BE_ADAPTED, HAS_DATASETS = "can_be_adapted", "has_datasets"
 _ALL = dg.AllPartitionMapping()
 
 
-class DatasetConfig(TrainingConfig):
-    """When to fit."""
-
-    only_if_changed: bool = Field(
-        default=True, description="Keep the registered version where it was made of the same data"
-    )
-
-
 class CurveConfig(dg.Config):
     """How much to compute."""
 
     seeds: int = Field(default=3, ge=1, description="Random draws of shots")
 
 
-class ModelxConfig(dg.Config):
-    """How much to compute."""
+class ModelxConfig(CurveConfig):
+    """How much to compute, and of which datasets."""
 
-    seeds: int = Field(default=3, ge=1, description="Random draws of shots")
     shots: list[str] = Field(default=["1%", "5%"], description="Rows of a target to learn from: N or P%")
     targets: list[str] = Field(default=[], description="Only these datasets are targets")
 
@@ -97,7 +87,7 @@ def core_datasets__rows(context: dg.AssetExecutionContext, lake: LakeResource) -
     partitions_def=datasets,
 )
 def model_transfer__adapted(
-    context: dg.AssetExecutionContext, config: DatasetConfig, lake: LakeResource
+    context: dg.AssetExecutionContext, config: AdaptationConfig, lake: LakeResource
 ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     """Adapt and register; a dataset that cannot be adapted yet says why in a check, and goes on without."""
     from perf_assets.workflows.models.datasets import make_transfer

@@ -36,7 +36,7 @@ class NetConfig(VaeDnnSettings, dg.Config):
 class BlendConfig(VectorSettings, dg.Config):
     """What a vector model is made of."""
 
-    net: NetConfig = Field(default=NetConfig(), description="Of vae_dnn")
+    net: NetConfig = Field(default=NetConfig(), description="Settings of the method vae_dnn")
 
     def settings(self) -> VectorSettings:
         """Settings without what belongs to the step."""

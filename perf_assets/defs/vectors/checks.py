@@ -28,7 +28,7 @@ _NUMBERS = ("log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "threshold_
         dg.AssetCheckSpec(
             "is_current",
             asset=VECTOR,
-            description="The champion was trained lately and speaks of every machine with enough runs",
+            description="The champion was trained lately and covers every machine with enough runs",
             additional_deps=[VECTOR_VERDICTS.name],
         ),
     ],

@@ -13,7 +13,7 @@ from perf_assets.demo.writers.rajaperf_tables import (
     number_width,
     output_directory,
     right,
-    side_by_side,
+    table_text,
     write_reports,
 )
 
@@ -52,7 +52,7 @@ def _kernels_table(suite: Suite) -> str:
     widths = {head: number_width(head, values) for head, values in columns.items()}
     widths["Kernels/rep"] = len("Kernels/rep")
     numbers = [right(head, map(str, values), widths[head]) for head, values in columns.items()]
-    return side_by_side([left("Kernels", suite.kernels, suite.name_width + 1), *numbers])
+    return table_text([left("Kernels", suite.kernels, suite.name_width + 1), *numbers])
 
 
 def _outcome(run: BenchmarkRun) -> str:

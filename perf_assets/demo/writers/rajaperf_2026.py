@@ -16,7 +16,7 @@ from perf_assets.demo.writers.rajaperf_tables import (
     number_width,
     quotient,
     right,
-    side_by_side,
+    table_text,
     write_reports,
 )
 
@@ -79,7 +79,7 @@ def _details(suite: Suite) -> str:
     consistencies = [_consistency(kernel) for kernel in suite.kernels.values()]
     wide = max(map(len, ["ChecksumConsistency", *consistencies])) + _TEXT_GAP
     complexity, dimensions = "OperationalComplexity", [str(_dimensions(kernel)) for kernel in suite.kernels]
-    return side_by_side(
+    return table_text(
         [
             left("Kernel", suite.kernels, suite.name_width + 1),
             *(right(head, map(str, values), number_width(head, values)) for head, values in columns.items()),
@@ -108,7 +108,7 @@ def _run_data(suite: Suite) -> str:
     verdicts = ["PASSED" if cell.is_checksum_ok else "FAILED" for cell in cells]
     heads = ("Mean time per rep (sec.)", "Mean Bandwidth (GiB per sec.)", "Mean flops (gigaFLOP per sec.)")
     measured = [[f"{value:#.6g}" for value in _measured(cell)] for cell in cells]
-    return side_by_side(
+    return table_text(
         [
             *(left(head, texts, max(map(len, (head, *texts))) + _TEXT_GAP) for head, texts in names.items()),
             right("Problem size", map(str, sizes), number_width("Problem size", sizes)),

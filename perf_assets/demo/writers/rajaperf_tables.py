@@ -239,6 +239,6 @@ def right(head: str, texts: Iterable[str], width: int) -> list[str]:
     return [text.rjust(width) for text in (head, *texts)]
 
 
-def side_by_side(columns: Iterable[Sequence[str]]) -> str:
+def table_text(columns: Iterable[Sequence[str]]) -> str:
     """Text of a table, from its columns."""
     return "\n".join(map(SEPARATOR.join, zip(*columns, strict=True))) + "\n"

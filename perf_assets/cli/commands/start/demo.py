@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from perf_assets.cli.commands.landing.ingest import report
-from perf_assets.cli.support.demo_fleet import DemoState, arrive_known, arrive_late, land_next, side_by_side
+from perf_assets.cli.support.demo_fleet import DemoState, arrive_known, arrive_late, in_two_processes, land_next
 from perf_assets.cli.support.demo_real import land_real
 from perf_assets.cli.support.options import json_option, machine_option
 from perf_assets.cli.support.output import print_json, print_table, say, say_stage
@@ -76,11 +76,11 @@ def command(
     state = DemoState(scale, seed, dict.fromkeys(late, 1))
     state.save(lake)
     say_stage(f"{len(known)} machines that are known")
-    arrived = side_by_side(arrive_known, state, known)
+    arrived = in_two_processes(arrive_known, state, known)
     problem = _train(seed, is_quick=not thorough) if known and not arrived.failures else ""
     if not arrived.failures and not problem and late:
         say_stage(f"{len(late)} machines that arrive late, with ten runs each")
-        arrived = side_by_side(arrive_late, state, late)
+        arrived = in_two_processes(arrive_late, state, late)
         problem = arrived.problem or _write_page()
     _tell(lake, known, late, arrived.failures, problem, as_json=as_json)
 
