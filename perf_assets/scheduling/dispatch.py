@@ -198,7 +198,7 @@ def shares_kept(turnaround: Mapping[str, float]) -> dict[str, float]:
 
 def compare(jobs: DispatchedJobs, predicted: Mapping[str, Floats], seed: int) -> dict[tuple[str, Rule], Metrics]:
     """Metrics by prediction and rule: every prediction with both rules that use one, beside those that use none."""
-    found = {
+    metrics_by_rule = {
         (RANDOM, Rule.WAIT): measure(jobs.random(seed)),
         (WAIT_ONLY, Rule.WAIT): measure(jobs.schedule(Rule.WAIT, jobs.jobs.estimate)),
     }
@@ -206,8 +206,8 @@ def compare(jobs: DispatchedJobs, predicted: Mapping[str, Floats], seed: int) ->
     for name, speed in speeds.items():
         expected = jobs.expected(speed)
         for rule in (Rule.TURNAROUND, Rule.RELATIVE):
-            found[name, rule] = measure(jobs.schedule(rule, expected))
-    return found
+            metrics_by_rule[name, rule] = measure(jobs.schedule(rule, expected))
+    return metrics_by_rule
 
 
 def sweep(
@@ -222,11 +222,11 @@ def sweep(
     for load in loads:
         for repetition in range(repetitions):
             jobs = experiment.draw(load, seed + repetition)
-            found = compare(jobs, predicted[repetition] if predicted else {}, seed + repetition)
+            metrics_by_rule = compare(jobs, predicted[repetition] if predicted else {}, seed + repetition)
             kept = shares_kept(
-                {name: m.turnaround.mean for (name, rule), m in found.items() if rule is not Rule.RELATIVE}
+                {name: m.turnaround.mean for (name, rule), m in metrics_by_rule.items() if rule is not Rule.RELATIVE}
             )
-            for (name, rule), metrics in found.items():
+            for (name, rule), metrics in metrics_by_rule.items():
                 is_asked = rule is not Rule.RELATIVE and name != RANDOM
                 rows.append(
                     {

@@ -27,13 +27,7 @@ EMPTY_STILL = {
     "cli/commands/scheduling/simulate.py",
     "cli/commands/start/doctor.py",
     "cli/support/dispatch.py",
-    "scheduling/dispatch.py",
-    "scheduling/kernels/running.py",
     "scheduling/moldable.py",
-    "scheduling/traces/draw.py",
-    "scheduling/traces/swf.py",
-    "workflows/scheduling/dispatch.py",
-    "workflows/scheduling/scheduled_problems.py",
     "workflows/scheduling/shadow.py",
 }
 """Modules that still have such names; this set only shrinks."""

@@ -101,12 +101,12 @@ def next_expected(running: Running) -> float:
 @compiled
 def correct_overdue(running: Running, now: float, start: Floats, limit: Floats, option: Integers) -> bool:
     """Jobs that run although they were expected to have ended get twice the time, at most their limit."""
-    found = False
+    is_any_overdue = False
     for machine in range(len(running.size)):
         while running.size[machine] > 0 and running.expected[machine, 0] <= now:
             job, nodes = running.job[machine, 0], running.nodes[machine, 0]
             expected = remove(running, machine, job)
             longer = min(2 * (expected - start[job]), limit[option[job]])
             add(running, machine, start[job] + longer, job, nodes)
-            found = True
-    return found
+            is_any_overdue = True
+    return is_any_overdue

@@ -95,15 +95,15 @@ def likeness(window: Trace, jobs: Trace) -> Mapping[str, Likeness]:
     """Nodes, durations, node-seconds and limits of drawn jobs beside the window's, by kind of hours."""
     if len(window) != len(jobs):
         raise BadInputError("drawn jobs are as many as the window has")
-    hours, found = hours_of(window), {}
+    hours, likenesses = hours_of(window), {}
     for kind in np.unique(hours):
         chosen = hours == kind
         ours, theirs = jobs.where(chosen), window.where(chosen)
         for name in ("nodes", "run", "node_seconds", "request"):
             one, other = _values(theirs, name), _values(ours, name)
             if len(one) and len(other):
-                found[f"{name}, {HOURS[kind]}"] = _compared(one, other)
-    return found
+                likenesses[f"{name}, {HOURS[kind]}"] = _compared(one, other)
+    return likenesses
 
 
 def _values(trace: Trace, name: str) -> Floats:

@@ -42,8 +42,8 @@ def read_swf(path: Path, zone: str | None = None) -> Trace:
     for number, line in enumerate(log_lines(path), 1):
         stripped = line.strip()
         if stripped.startswith(";"):
-            name, found, value = stripped.lstrip("; \t").partition(":")
-            if found:
+            name, separator, value = stripped.lstrip("; \t").partition(":")
+            if separator:
                 header.setdefault(name.strip(), value.strip())
         elif stripped:
             row = _numbers(stripped)

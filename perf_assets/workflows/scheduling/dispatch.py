@@ -44,7 +44,9 @@ def predicted_speeds(
     features = frame[[name for name in frame if name not in speeds]].join(speeds[known[0]])
     sources = [transfer_table(name, features.assign(**{_SPEED: speeds[name]}), _SPEED) for name in known[1:]]
     random = np.random.default_rng(seed)
-    found = {name: np.full((len(frame), len(ways)), np.nan) for name in ("ours", "application average", "way average")}
+    predicted = {
+        name: np.full((len(frame), len(ways)), np.nan) for name in ("ours", "application average", "way average")
+    }
     for place, way in enumerate(ways):
         # Asked of every row, also of those that were not measured there: a dispatcher does not know which these are.
         asked = transfer_table(way, features.assign(**{_SPEED: speeds[way].fillna(1.0)}), _SPEED)
@@ -56,11 +58,11 @@ def predicted_speeds(
             )
         few = np.sort(random.choice(measured, count, replace=False))
         model = fit_product(TransferTask.of(sources, asked), few, seed)
-        found["ours"][:, place] = np.exp(model.predict_rows(np.arange(len(frame))))
+        predicted["ours"][:, place] = np.exp(model.predict_rows(np.arange(len(frame))))
         log_speed = np.log(speeds[way].iloc[few])
         by_app = log_speed.groupby(frame["app"].iloc[few]).mean()
-        found["way average"][:, place] = np.exp(log_speed.mean())
-        found["application average"][:, place] = np.exp(frame["app"].map(by_app).fillna(log_speed.mean()))
-        error = np.abs(found["ours"][measured, place] / speeds[way].to_numpy()[measured] - 1)
+        predicted["way average"][:, place] = np.exp(log_speed.mean())
+        predicted["application average"][:, place] = np.exp(frame["app"].map(by_app).fillna(log_speed.mean()))
+        error = np.abs(predicted["ours"][measured, place] / speeds[way].to_numpy()[measured] - 1)
         say(f"{way}: {count} of {len(measured)} rows are shots, median error of all rows {np.median(error):.1%}")
-    return found
+    return predicted

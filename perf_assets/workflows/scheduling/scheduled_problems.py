@@ -47,10 +47,10 @@ def fleet_problems(fleet: Fleet, machines: list[str]) -> "list[Problem]":
             raise BadInputError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")
         models.append(champion[1])
     predictions = pd.concat([held_out_predictions(model) for model in models], ignore_index=True)
-    found = _problems(scaling_runs(fleet.warehouse.frame(SCALING_QUERY), predictions), machines)
-    if not found:
+    problems = _problems(scaling_runs(fleet.warehouse.frame(SCALING_QUERY), predictions), machines)
+    if not problems:
         raise BadInputError(f"{machines[0]} ran nothing that its target model was not fitted to: land more runs")
-    return found
+    return problems
 
 
 def most_scaling_machine(fleet: Fleet) -> str:
@@ -87,10 +87,10 @@ def _problems(runs: "pd.DataFrame", machines: list[str]) -> "list[Problem]":
     from perf_assets.features.fleet.samples import PROBLEM
     from perf_assets.scheduling.fleet_jobs import Problem
 
-    found = []
+    problems = []
     for (app, _), rows in runs.groupby(list(PROBLEM), sort=True):
         position = np.array([machines.index(machine) for machine in rows["machine"]], np.int64)
         if (position == 0).any():
             seconds = (rows[name].to_numpy(float) for name in ("seconds", "predicted_seconds", "upper_seconds"))
-            found.append(Problem(str(app), position, rows["nodes"].to_numpy(np.int64), *seconds))
-    return found
+            problems.append(Problem(str(app), position, rows["nodes"].to_numpy(np.int64), *seconds))
+    return problems
