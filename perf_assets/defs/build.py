@@ -16,19 +16,16 @@ from perf_assets.defs.scheduling import assets as schedule
 from perf_assets.defs.sources import assets as models
 from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
-from perf_assets.defs.targets import checks as model_checks
 from perf_assets.defs.targets import pair_matrix
 from perf_assets.defs.transfers import assets as transfers
 from perf_assets.defs.transfers import automation as transfer_automation
 from perf_assets.defs.vectors import assets as vectors
-from perf_assets.defs.vectors import checks as vector_checks
 from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, current_profile
 from perf_assets.infra.threads import process_count
 from perf_assets.storage.landing import landing_seconds
 
 _ASSETS = (raw, features, health, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
-"""Modules that make assets."""
-_CHECKS = (checks, model_checks, transfers, vector_checks)
+"""Modules that make assets, and checks of them."""
 
 
 def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False) -> dg.Definitions:
@@ -46,7 +43,7 @@ def build_definitions(lake: LakeResource | None = None, *, is_part: bool = False
     ]
     return dg.Definitions(
         assets=assets,
-        asset_checks=dg.load_asset_checks_from_modules(_CHECKS),
+        asset_checks=dg.load_asset_checks_from_modules([checks, *_ASSETS]),
         jobs=jobs.ALL,
         sensors=[
             landing.landing_sensor,

@@ -13,8 +13,7 @@ from perf_assets.core.tables.vectors import ALL_APPS, VECTOR_GROWTH, VECTOR_SCOR
 from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.defs.build import build_definitions
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.vectors.assets import VECTOR
-from perf_assets.defs.vectors.checks import check_vector_model
+from perf_assets.defs.vectors.assets import VECTOR, check_vector_model
 from perf_assets.registry.versions import load, promote, roll_back, versions
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land

@@ -1,6 +1,6 @@
 """The home page of the platform: all machines, what is not well, and what to do next."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
@@ -19,6 +19,8 @@ from perf_assets.defs.specs import model_spec, one_asset
 from perf_assets.defs.targets.assets import PAGE
 
 FLEET_PAGE = "out_report__fleet"
+_SHOWN = 20
+"""Stale machines in the metadata of their check."""
 
 
 @one_asset(
@@ -59,4 +61,23 @@ def out_report__fleet(lake: LakeResource) -> dg.MaterializeResult[None]:
             "drifted": ", ".join(state.machine for state in facts.machines if state.has_drifted) or "none",
             "next_actions": dg.MetadataValue.md("\n".join(actions) or "nothing to do"),
         }
+    )
+
+
+@dg.asset_check(asset=FLEET_PAGE, name="machines_are_fresh", description="Every machine was measured lately enough")
+def check_fleet(lake: LakeResource) -> dg.AssetCheckResult:
+    """Machines whose newest measurement is older than their limit, each with its age."""
+    from perf_assets.workflows.pages.fleet_page import fleet_facts
+
+    facts = fleet_facts(lake.fleet())
+    stale = [state for state in facts.machines if not state.is_fresh]
+    now = datetime.now(UTC)
+    ages = {
+        state.machine: "never measured" if state.last_landed_at is None else f"{(now - state.last_landed_at).days} days"
+        for state in stale[:_SHOWN]
+    }
+    return dg.AssetCheckResult(
+        passed=not stale,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"stale_machines_count": len(stale), "threshold": 0, "default_days": facts.fresh_days, **ages},
     )

@@ -1,4 +1,4 @@
-"""Assets of target models: adapted to a machine, judged, scored over the number of its runs, shown on its page."""
+"""Target models: adapted to a machine, judged, checked, scored over the number of its runs, shown on its page."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
 from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec, one_asset
-from perf_assets.defs.verdicts import curve_result, verdict_result
+from perf_assets.defs.verdicts import curve_result, verdict_check, verdict_result
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at
 
@@ -197,3 +197,6 @@ def _shown(lake: Lake, machine: str, made: "MadeTarget") -> Metadata:
             lake, f"{name}-{made.version}", "errors on held-out runs", made.picture
         ),
     }
+
+
+check_target = verdict_check("check_target", ADAPTED, VERDICTS, machines, "runs")

@@ -1,14 +1,17 @@
-"""Assets of relative-performance vectors: the registered model, its verdicts and scores, and a growing fleet."""
+"""Relative-performance vectors: the registered model, its verdicts, checks and scores, and a growing fleet."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
 from pydantic import Field
 
+from perf_assets.core.freshness import load_freshness
 from perf_assets.core.tables.runs import VECTOR_FEATURES_TABLE
 from perf_assets.core.tables.vectors import VECTOR_GROWTH, VECTOR_SCORES, VECTOR_VERDICTS
+from perf_assets.core.tables.verdicts import PROMOTED
 from perf_assets.core.text import markdown_rows
 from perf_assets.core.vector_settings import VaeDnnSettings, VectorSettings
 from perf_assets.defs.conditions import WHEN_CHECKED_INPUT_CHANGES, WHEN_INPUT_CHANGES
@@ -17,7 +20,7 @@ from perf_assets.defs.links import page_metadata, version_metadata
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.specs import FLEET, POOL, Metadata, asset_spec, model_spec, one_asset
 from perf_assets.defs.verdicts import verdict_result
-from perf_assets.storage.results import stored_at
+from perf_assets.storage.results import has_rows, stored, stored_at
 from perf_assets.workflows.models import vectors
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 VECTOR = "model_vector__relative"
 _INPUTS = [VECTOR_FEATURES_TABLE.name, *FLEET]
 _SHOWN = ("version", "decision", "log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "reason")
+_NUMBERS = ("log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "threshold_ratio")
 _RELATIVE_TO = Field(default="max", description="min (fastest machine), max (slowest), or a machine")
 
 
@@ -135,6 +139,56 @@ def score_vectors(
                 **lake.fleet().provenance(),
             },
         )
+
+
+@dg.multi_asset_check(
+    specs=[
+        dg.AssetCheckSpec(
+            "not_worse",
+            asset=VECTOR,
+            description="The newest model is not worse than the champion and the mean vector on held-out samples; "
+            "otherwise it stays @challenger",
+            additional_deps=[VECTOR_VERDICTS.name],
+        ),
+        dg.AssetCheckSpec(
+            "is_current",
+            asset=VECTOR,
+            description="The champion was trained lately and covers every machine with enough runs",
+            additional_deps=[VECTOR_VERDICTS.name],
+        ),
+    ],
+    name="check_vector_model",
+)
+def check_vector_model(lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+    """The last verdict with its numbers, and what makes the champion stale."""
+    if not has_rows(lake.lake(), VECTOR_VERDICTS):
+        raise dg.Failure("no vector model was judged yet: run 'perf-assets vectors'")
+    last = stored(lake.lake(), VECTOR_VERDICTS, "perf-assets vectors").iloc[-1]
+    yield dg.AssetCheckResult(
+        asset_key=VECTOR,
+        check_name="not_worse",
+        passed=last["decision"] == PROMOTED,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "reason": str(last["reason"]),
+            "version": int(last["version"]),
+            **{name: float(last[name]) for name in _NUMBERS if last[name] == last[name]},
+        },
+    )
+    now = vectors.state(lake.warehouse(), load_freshness(lake.lake().root).vector_days)
+    problems = now.problems(datetime.now(UTC))
+    yield dg.AssetCheckResult(
+        asset_key=VECTOR,
+        check_name="is_current",
+        passed=now.version is not None and not problems,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "problems": "; ".join(problems) or "none",
+            "limit_days": now.limit_days,
+            "absent_machines": ", ".join(now.absent_machines) or "none",
+            "what_to_do": "the weekly training fixes it, or 'perf-assets vectors'" if problems else "nothing",
+        },
+    )
 
 
 def _shown(made: vectors.Made) -> Metadata:
