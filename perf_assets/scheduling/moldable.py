@@ -262,15 +262,15 @@ def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str
     with a chosen one.
     """
     table = experiment.table
-    found: dict[str, tuple[Widths, float | None]] = {STOCK: (table.asked, None)}
-    found[NARROWEST] = table.run_as(table.narrowest(np.random.default_rng(seed))), None
-    found |= {name: (widths, None) for name, widths in table.choices.items()}
+    widths_by_policy: dict[str, tuple[Widths, float | None]] = {STOCK: (table.asked, None)}
+    widths_by_policy[NARROWEST] = table.run_as(table.narrowest(np.random.default_rng(seed))), None
+    widths_by_policy |= {name: (widths, None) for name, widths in table.choices.items()}
     for name, predicted in table.predicted.items():
         for fixed in FIXED:
-            found[f"{name}, {fixed:.0%}"] = table.run_as(table.chosen(predicted, fixed)), fixed
+            widths_by_policy[f"{name}, {fixed:.0%}"] = table.run_as(table.chosen(predicted, fixed)), fixed
         tolerance = experiment.tolerance(name, load, seed)
-        found[f"{name}, chosen tolerance"] = table.run_as(table.chosen(predicted, tolerance)), tolerance
-    return found
+        widths_by_policy[f"{name}, chosen tolerance"] = table.run_as(table.chosen(predicted, tolerance)), tolerance
+    return widths_by_policy
 
 
 def sweep(

@@ -82,8 +82,8 @@ def _registered(frame: "pd.DataFrame", jobs: "SpeedTable", source: str) -> "Mapp
     from perf_assets.serving.predictor import Predictor
     from perf_assets.storage.lake import Lake
 
-    found = registered_speeds(Predictor(Lake.default()), frame, jobs.ways, source)
-    return {name: speed[jobs.rows] for name, speed in found.items()}
+    speeds = registered_speeds(Predictor(Lake.default()), frame, jobs.ways, source)
+    return {name: speed[jobs.rows] for name, speed in speeds.items()}
 
 
 def _predictions(
@@ -93,12 +93,12 @@ def _predictions(
     from perf_assets.core.shots import Shots
     from perf_assets.workflows.scheduling.dispatch import predicted_speeds
 
-    found = {}
+    speeds = {}
     for text in shots:
         say(f"shots {text}, drawn with seed {seed}")
         for name, speed in predicted_speeds(frame, jobs.ways, known, Shots.parse(text), seed, say).items():
-            found[f"{name}, {text}"] = speed[jobs.rows]
-    return found
+            speeds[f"{name}, {text}"] = speed[jobs.rows]
+    return speeds
 
 
 def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -106,17 +106,17 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     import pandas as pd
 
     frame = pd.DataFrame(rows).astype({"gain_kept_ratio": float})
-    found = []
+    averaged = []
     for (load, prediction, rule), part in frame.groupby(["load", "prediction", "rule"], sort=False):
         values = part.drop(columns=["load", "prediction", "rule", "repetition"])
         kept = part["gain_kept_ratio"].dropna()
-        found.append({
+        averaged.append({
             "load": load, "prediction": prediction, "rule": rule,
             **{str(name): None if pd.isna(value) else float(value) for name, value in values.mean().items()},
             "gain_kept_min": float(kept.min()) if len(kept) else None,
             "gain_kept_max": float(kept.max()) if len(kept) else None,
         })  # fmt: skip
-    return found
+    return averaged
 
 
 def table_rows(document: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:

@@ -168,7 +168,7 @@ def shadow(trace: "Trace", nodes: int | None, replays: int, models: "ModelledJob
         nodes=size,
         load=fitting.load(size),
         replays=replays,
-        savings=tuple(_saving(plan, by_plan[AS_IT_WAS], found, size) for plan, found in by_plan.items()),
+        savings=tuple(_saving(plan, by_plan[AS_IT_WAS], metrics, size) for plan, metrics in by_plan.items()),
         skipped=dict(fitting.skipped),
         notes=fitting.notes,
         is_simulated=fitting.is_simulated,
@@ -183,16 +183,16 @@ def _replayed(trace: "Trace", nodes: int, replays: int, models: "ModelledJobs | 
     from perf_assets.scheduling.simulate import simulate, simulate_trace
 
     traces = [trace, *(trace.shaken(seed) for seed in range(1, replays))]
-    found = {
+    by_plan = {
         plan: [measure(simulate_trace(one, nodes, policy, planning)) for one in traces]
         for plan, (policy, planning) in PLANS.items()
     }
     if models is not None:
-        found[MODELLED] = []
+        by_plan[MODELLED] = []
         for seed, one in enumerate(traces):
             jobs, learner = models.options(one, seed)
-            found[MODELLED].append(measure(simulate(models.machines, jobs, Policy.EASY, learner)))
-    return found
+            by_plan[MODELLED].append(measure(simulate(models.machines, jobs, Policy.EASY, learner)))
+    return by_plan
 
 
 def _saving(plan: str, before: "list[Metrics]", after: "list[Metrics]", nodes: int) -> Saving:

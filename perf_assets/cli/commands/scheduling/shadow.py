@@ -50,16 +50,16 @@ def command(
     if machines is not None and machine is None:
         raise BadInputError("--machines goes with --machine: say which machine of the lake the log is of")
     models = None if machine is None else _models(trace, machine, machine_nodes(trace, nodes), machines)
-    found = shadow(trace, nodes, replays, models)
+    replay = shadow(trace, nodes, replays, models)
     if page is not None:
-        write_bytes(page, found.page().encode())
+        write_bytes(page, replay.page().encode())
         say(f"wrote {page}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(replay.to_dict())
         return
-    for reason, count in found.skipped.items():
+    for reason, count in replay.skipped.items():
         say(f"left out: {count:,} {reason}")
-    for note in found.notes:
+    for note in replay.notes:
         say(note)
     heads = ["scheduled", "wait/job h", "slowdown", "saved waiting h", "and running h", "saved node-hours", "late"]
     rows = [
@@ -70,10 +70,10 @@ def command(
             *map(shown_range, (one.saved_wait_hours, one.saved_turnaround_hours, one.saved_node_hours)),
             f"{one.late_share:.1%}",
         ]
-        for one in found.savings
+        for one in replay.savings
     ]
-    print_table(f"{found.trace}: {found.jobs:,} jobs on {found.nodes:,} nodes, load {found.load:.2f}", heads, rows)
-    for sentence in (*found.models, *found.assumed):
+    print_table(f"{replay.trace}: {replay.jobs:,} jobs on {replay.nodes:,} nodes, load {replay.load:.2f}", heads, rows)
+    for sentence in (*replay.models, *replay.assumed):
         say(sentence)
 
 

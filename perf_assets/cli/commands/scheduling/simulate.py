@@ -136,28 +136,28 @@ def command(
 
     if machines and nodes:
         raise BadInputError("--machines says how many nodes there are: leave --nodes out")
-    found = read_trace(trace, zone)
+    log = read_trace(trace, zone)
     if window is not None:
-        found = found.window(window)
+        log = log.window(window)
     is_other = bool(moldable or policies or estimates or events or draw is not None)
     if jobs_table is not None:
         is_other = is_other or bool(machines or speeds_table or known or models or gpu_only)
-        _simulate_table(found, jobs_table, nodes, shots, load, repetitions, seed, is_other, as_json)
+        _simulate_table(log, jobs_table, nodes, shots, load, repetitions, seed, is_other, as_json)
     elif speeds_table is not None:
         clusters = None if is_other or machines is None else machines
         predictions = (known, shots, models)
-        _simulate_speeds(found, speeds_table, clusters, predictions, gpu_only, load, repetitions, seed, as_json)
+        _simulate_speeds(log, speeds_table, clusters, predictions, gpu_only, load, repetitions, seed, as_json)
     elif shots or known or models or gpu_only:
         raise BadInputError("--shots goes with --jobs or --speeds; --known, --models and --gpu-only with --speeds")
     else:
-        fleet = _fleet(machines, nodes or found.most_nodes, moldable, seed) if moldable or machines else None
-        size = fleet.machines[0].nodes if fleet else nodes or found.most_nodes or int(found.nodes.max())
-        plans = _plans(found, policies, estimates, KillAt(kill_at), kill_target)
-        _simulate_log(found, fleet, size, plans, draw, load, repetitions, events, as_json)
+        fleet = _fleet(machines, nodes or log.most_nodes, moldable, seed) if moldable or machines else None
+        size = fleet.machines[0].nodes if fleet else nodes or log.most_nodes or int(log.nodes.max())
+        plans = _plans(log, policies, estimates, KillAt(kill_at), kill_target)
+        _simulate_log(log, fleet, size, plans, draw, load, repetitions, events, as_json)
 
 
 def _simulate_log(
-    found: "Trace",
+    log: "Trace",
     fleet: _Fleet | None,
     size: int,
     plans: list[tuple[Policy, Planning]],
@@ -170,36 +170,36 @@ def _simulate_log(
     """Jobs as in the trace, or scaling like problems of the fleet."""
     from perf_assets.scheduling.simulate import compile_all
 
-    name, found = found.name, found.that_fits(size)
-    if not len(found):
+    name, log = log.name, log.that_fits(size)
+    if not len(log):
         raise BadInputError(f"no job of {name} fits into {size} nodes")
-    _say_notes(found)
+    _say_notes(log)
     drawn_from = None
     if draw is not None:
-        found, drawn_from = _drawn(found, draw)
+        log, drawn_from = _drawn(log, draw)
     if load is not None:
-        found = found.at_load(load, size)
-    say(f"{len(found):,} jobs on {size:,} nodes, load {found.load(size):.2f}")
+        log = log.at_load(load, size)
+    say(f"{len(log):,} jobs on {size:,} nodes, load {log.load(size):.2f}")
     compile_seconds = compile_all()
-    named = _named(found, plans, fleet)
+    named = _named(log, plans, fleet)
     started = perf_counter()
     values = {
-        name: _repeated(found, size, fleet, policy, planning, is_free, repetitions)
+        name: _repeated(log, size, fleet, policy, planning, is_free, repetitions)
         for name, policy, planning, is_free in named
     }
     simulate_seconds = perf_counter() - started
     if events is not None:
-        _write_events(events, found, size, fleet, named)
+        _write_events(events, log, size, fleet, named)
     document = {
-        "jobs": len(found),
+        "jobs": len(log),
         "policies": values,
         "simulate_seconds": simulate_seconds,
         "compile_seconds": compile_seconds,
-        "trace": found.name,
+        "trace": log.name,
         "nodes": size,
-        "load": found.load(size),
-        "skipped": dict(found.skipped),
-        "notes": list(found.notes),
+        "load": log.load(size),
+        "skipped": dict(log.skipped),
+        "notes": list(log.notes),
         "origin": _origin(fleet),
         "drawn": drawn_from,
     }
@@ -464,17 +464,17 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    found = []
+    averaged = []
     for (load, policy), part in frame.groupby(["load", "policy"], sort=False):
         ratios = part["turnaround_ratio"]
         tolerance = part["tolerance"].iloc[0]
         values = part.drop(columns=["policy", "load", "repetition", "tolerance"]).mean()
-        found.append({
+        averaged.append({
             "load": load, "policy": policy, "tolerance": None if pd.isna(tolerance) else float(tolerance),
             "turnaround_ratio_min": float(ratios.min()), "turnaround_ratio_max": float(ratios.max()),
             **{str(name): float(value) for name, value in values.items()},
         })  # fmt: skip
-    return found
+    return averaged
 
 
 def table_rows(document: dict[str, Any]) -> tuple[list[str], list[list[Any]]]:
