@@ -143,7 +143,7 @@ def model_amm__machines(
 
     One that cannot be described has no rows, and its check says why; later steps may do without.
     """
-    from perf_assets.registry.amm import encoders_in_use
+    from perf_assets.workflows.machines.describe import has_encoder
     from perf_assets.workflows.machines.readiness import Readiness
 
     machine, missing = context.partition_key, "cannot be described"
@@ -154,7 +154,7 @@ def model_amm__machines(
         ready = Readiness.of(lake.fleet(), machine)
         missing = next((item.sentence for item in (ready.kernels, ready.sources) if not item.is_done), missing)
         note_checklist(context, lake, machine)
-        if encoders_in_use():
+        if has_encoder():
             counted: Metadata = {"dagster/partition_row_count": 0, "missing": missing}
             yield dg.MaterializeResult(metadata=counted, data_version=dg.DataVersion("not described"))
     yield made_or_not(AMMS.name, "is_described", missing)

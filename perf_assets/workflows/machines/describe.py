@@ -105,6 +105,15 @@ def describe_machine(fleet: Fleet, machine: str) -> "pd.DataFrame":
     return rows
 
 
+def has_encoder() -> bool:
+    """Whether there is an encoder by which machines must be described."""
+    if not has_registry():
+        return False
+    from perf_assets.registry.amm import encoders_in_use
+
+    return bool(encoders_in_use())
+
+
 def _are_per_element() -> bool:
     """Whether an encoder in use describes machines by their times per element of a node."""
     if not has_registry():

@@ -69,11 +69,9 @@ def write_machine_page(fleet: Fleet, machine: str) -> tuple[Path, Path | None]:
 
 def write_checklist(fleet: Fleet, machine: str) -> Path | None:
     """Write what a machine without a model needs for one as its page; None where it has a model."""
-    from perf_assets.registry.target import registered_name
-    from perf_assets.registry.versions import versions
     from perf_assets.reports.site import Part, results_page
 
-    if has_registry() and versions(registered_name(machine)):
+    if _has_model(machine):
         return None
     ready = Readiness.of(fleet, machine)
     rows = [(item.name, _state(item), item.summary, item.advice) for item in ready.items]
@@ -85,6 +83,15 @@ def write_checklist(fleet: Fleet, machine: str) -> Path | None:
     if relative:
         lead += f" Times of its runs are {relative}, not in seconds."
     return store_page(fleet.lake, machine_page_name(machine), results_page(f"Machine {machine}", origin, lead, [part]))
+
+
+def _has_model(machine: str) -> bool:
+    if not has_registry():
+        return False
+    from perf_assets.registry.target import registered_name
+    from perf_assets.registry.versions import versions
+
+    return bool(versions(registered_name(machine)))
 
 
 def _state(item: Item) -> str:
