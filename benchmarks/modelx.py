@@ -39,8 +39,8 @@ APPS = ("comd", "cg", "ft", "kripke")
 SHARES = ("1%", "5%")
 COUNTS = ("10", "50", "170")
 MOST_ROWS = 4000
-QUICK_ROWS = 160
-QUICK = SourceNetSettings(hidden=16, members=2, steps=200)
+QUICK_ROWS = 80
+QUICK = SourceNetSettings(hidden=16, members=2, steps=20)
 RUN_TIME = ("^Avg", "Power")
 """Columns of Kripke under power caps that are measured during the run."""
 

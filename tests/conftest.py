@@ -38,8 +38,9 @@ _ROOM = 6e9
 """Bytes of memory that are free where temporary files of tests go into it: all of them together are 2 GB."""
 COLLECTED_AT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
-_LONGEST_FIRST = ("live", "services", "training", "postgres", "documentation", "profiles", "scheduling", "serving")
-"""Groups of tests; one that began last would run alone in the end. Those that wait run beside those that compute."""
+_LONGEST_FIRST = ("live", "services", "postgres", "training", "documentation", "profiles", "scheduling", "serving")
+"""Groups of tests; one that began last would run alone in the end. Those that wait run beside those that compute.
+`live` trains the fleet that the training and the documentation wait for."""
 
 
 def pytest_configure() -> None:

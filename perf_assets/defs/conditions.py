@@ -4,11 +4,15 @@ import dagster as dg
 
 _UPDATED = dg.AutomationCondition.any_deps_updated()
 _IDLE = ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.any_deps_in_progress()
+# A tick that sees that a run has made an asset may have looked before that for what is new, and would ask for it again.
+_JUST_MADE = (~dg.AutomationCondition.in_progress()).newly_true()
 # The run that a landing starts makes a machine's page last. Other assets are asked for once that run is over, and once
 # for all of it: in the middle of the run a parent may look newer than a child that is about to be made.
-_QUIET = _IDLE & ~dg.AutomationCondition.asset_matches("out_report__machine", dg.AutomationCondition.in_progress())
-# A tick that sees that a run is over may have looked before that for what the run made, and would ask for it again.
-_AFTER_LANDING = _QUIET & ~_QUIET.newly_true()
+_AFTER_LANDING = (
+    _IDLE
+    & ~_JUST_MADE
+    & ~dg.AutomationCondition.asset_matches("out_report__machine", dg.AutomationCondition.in_progress())
+)
 # A training whose models are no good moves no alias: machines go on with the source models before.
 _CHECKED = dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(
     dg.AssetSelection.assets("model_source__with_amm")

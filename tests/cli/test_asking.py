@@ -60,6 +60,7 @@ for line in json.load(sys.stdin):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_lake_that_may_only_be_read_answers(trained_once: Installation, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     folder.mkdir()

@@ -56,11 +56,11 @@ class Platform:
 
 
 @pytest.fixture
-def platform(lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Platform:
+def platform(lake: Lake, kept_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Platform:
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(lake.root))
     monkeypatch.setenv("PERF_ASSETS_THREADS", "1")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return Platform(lake, instance)
+    return Platform(lake, kept_instance)
 
 
 def checks_of(result: dg.ExecuteInProcessResult) -> dict[str, bool]:

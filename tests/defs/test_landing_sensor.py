@@ -30,6 +30,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
+def instance(kept_instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    """One that schedules and the end of dead runs find in other processes."""
+    return kept_instance
+
+
+@pytest.fixture
 def tick(instance: dg.DagsterInstance, lake_resource: LakeResource):
     """Evaluate the sensor with the cursor of the tick before; partitions it asks for are added."""
     cursor: list[str | None] = [None]
