@@ -80,6 +80,18 @@ class Warehouse:
         finally:
             connection.close()
 
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Keep the file open for many short reads: to open it takes 20 ms, to read what is open a tenth of that.
+
+        Nothing may be written meanwhile, and writers in other processes wait.
+        """
+        if not self._lake.warehouse.is_file():
+            yield
+            return
+        with self.read():
+            yield
+
     def frame(self, query: str, parameters: list[object] | dict[str, object] | None = None) -> "pd.DataFrame":
         """Result of one query."""
         with self.read() as connection:

@@ -101,8 +101,10 @@ def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) ->
 def check_tables(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
     """The warehouse tables keep their vocabulary."""
     warehouse = lake.warehouse()
-    for table in RECORD_TABLES:
-        yield from _results(table, warehouse.violations(table, context.partition_key))
+    with warehouse.kept_open():
+        violations = {table: warehouse.violations(table, context.partition_key) for table in RECORD_TABLES}
+    for table, violated in violations.items():
+        yield from _results(table, violated)
 
 
 @dg.multi_asset_check(
@@ -115,10 +117,13 @@ def check_tables(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> 
 def check_features(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
     """The tables of configurations keep their vocabulary; what looks odd is a warning, with the worst rows."""
     warehouse, machine = lake.warehouse(), context.partition_key
-    for table in DERIVED_TABLES:
-        yield from _results(table, warehouse.violations(table, machine))
-    for doubt in DOUBTS:
-        rows = warehouse.frame(doubt.query, {"machine": machine, "threshold": doubt.threshold})
+    with warehouse.kept_open():
+        violations = {table: warehouse.violations(table, machine) for table in DERIVED_TABLES}
+        asked = [(doubt.query, {"machine": machine, "threshold": doubt.threshold}) for doubt in DOUBTS]
+        doubtful = [warehouse.frame(*one) for one in asked]
+    for table, violated in violations.items():
+        yield from _results(table, violated)
+    for doubt, rows in zip(DOUBTS, doubtful, strict=True):
         yield dg.AssetCheckResult(
             asset_key=doubt.table,
             check_name=doubt.name,

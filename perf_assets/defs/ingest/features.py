@@ -1,6 +1,6 @@
 """Assets of application configurations: merged counters, canonical features, pairs of machines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
@@ -44,17 +44,25 @@ _SPECS = [
 def derive_features(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Make the tables that are derived from a machine's raw tables, in one transaction."""
     fleet, machine = lake.fleet(), context.partition_key
-    counts = fleet.warehouse.derive_machine(machine)
-    unknown = fleet.unmapped_counters(machine)
-    reasons = fleet.warehouse.frame(_REASONS, [machine])
+    warehouse = fleet.warehouse
+    counts, unknown = warehouse.derive_machine(machine), fleet.unmapped_counters(machine)
+    with warehouse.kept_open():
+        results = [*_derived(warehouse, machine, counts, unknown), _wide(warehouse, machine, counts[FEATURES.name])]
+    yield from results
+
+
+def _derived(
+    warehouse: Warehouse, machine: str, counts: dict[str, int], unknown: Sequence[str]
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Tables with the number of their rows, and what is odd about them."""
+    reasons = warehouse.frame(_REASONS, [machine])
     notes: dict[str, Metadata] = {
         FEATURES.name: {"unmapped_counters_count": len(unknown), "unmapped_counters": ", ".join(unknown) or "none"},
         UNMATCHED.name: {"reasons": dg.MetadataValue.md(markdown_rows(reasons))},
     }
     for table in DERIVED_TABLES:
-        result = materialization(fleet.warehouse, table, machine, counts[table.name])
+        result = materialization(warehouse, table, machine, counts[table.name])
         yield result._replace(metadata={**(result.metadata or {}), **notes.get(table.name, {})})
-    yield _wide(fleet.warehouse, machine, counts[FEATURES.name])
 
 
 def _wide(warehouse: Warehouse, machine: str, row_count: int) -> dg.MaterializeResult[None]:

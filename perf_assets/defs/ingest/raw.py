@@ -68,5 +68,6 @@ def load_warehouse(context: dg.AssetExecutionContext, lake: LakeResource) -> Ite
     """Load a machine's tables from its record, in one transaction."""
     warehouse = lake.warehouse()
     counts = warehouse.load_machine(context.partition_key)
-    for table in RECORD_TABLES:
-        yield materialization(warehouse, table, context.partition_key, counts[table.name])
+    with warehouse.kept_open():
+        results = [materialization(warehouse, t, context.partition_key, counts[t.name]) for t in RECORD_TABLES]
+    yield from results

@@ -71,8 +71,9 @@ def test_every_method_is_scored_on_the_same_rows(task: TransferTask) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("counts", [(4, 8), pytest.param((50,), marks=pytest.mark.long)], ids=str)
 @pytest.mark.parametrize("kind", ["noise", "permuted", "level", "sign", "unrelated"])
-def test_useless_sources_cost_at_most_five_percent(kind: str) -> None:
+def test_useless_sources_cost_at_most_five_percent(kind: str, counts: tuple[int, ...]) -> None:
     """Mean over draws, relative to the choice that never sees a source; nobody says what is wrong with the source."""
     frame = machine("s", rows=160, seed=1)
     generator = np.random.default_rng(5)
@@ -88,7 +89,7 @@ def test_useless_sources_cost_at_most_five_percent(kind: str) -> None:
         frame = frame.rename(columns={f"c{i}": f"x{i}" for i in range(12)})
     target = table("t", seed=2)
     task = TransferTask.of([transfer_table("s", frame, "seconds")], target, settings=QUICK)
-    for shots in (4, 8, 50):
+    for shots in counts:
         ours, alone = [], []
         for seed in range(5):
             order = np.random.default_rng(seed).permutation(240)
