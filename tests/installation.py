@@ -166,7 +166,7 @@ class Up:
         """What the webserver answers to a GraphQL question."""
         body = json.dumps({"query": question, "variables": variables}).encode()
         request = urllib.request.Request(f"{self.dagster}/graphql", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             answer: dict[str, Any] = json.load(response)["data"]
         return answer
 

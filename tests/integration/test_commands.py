@@ -325,7 +325,7 @@ def test_killed_the_next_ingestion_repairs(installation: Installation, tmp_path:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    wait_for(lambda: any(installation.lake.record.rglob("*.parquet")), "the first rows", 250)
+    wait_for(lambda: any(installation.lake.record.rglob("*.parquet")), "the first rows", 500)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     installation.json("ingest")

@@ -220,17 +220,17 @@ def _live_through_a_loss(postgres: Server, installation: Installation) -> None:
     told = installation.root / "told"
     with told.open("w") as file, running(installation, file) as up:
         land_perf_stat(installation.lake, "quartz", "b1", 12345)
-        wait_for(lambda: ingested() == 1, "the first bundle in the record", 180)
+        wait_for(lambda: ingested() == 1, "the first bundle in the record", 600)
         assert "on another host" in one_line(other.run("up", "--port", "0", "--mlflow-port", "0"))
         assert "stop it first" in one_line(installation.run("database", "sqlite"))
         daemon = installation.home / "service_logs" / "dagster-daemon.log"
         before = len(daemon.read_text())
         postgres.stop()
-        wait_for(lambda: "What runs goes on when it is back" in told.read_text(), "that up tells of the loss", 60)
-        wait_for(lambda: "onnection" in daemon.read_text()[before:], "that the daemon feels the loss", 60)
+        wait_for(lambda: "What runs goes on when it is back" in told.read_text(), "that up tells of the loss", 300)
+        wait_for(lambda: "onnection" in daemon.read_text()[before:], "that the daemon feels the loss", 300)
         postgres.start()
         land_perf_stat(installation.lake, "quartz", "b2", 54321)
-        wait_for(lambda: ingested() == 2, "the second bundle in the record", 300)
+        wait_for(lambda: ingested() == 2, "the second bundle in the record", 600)
         assert up.process.poll() is None
         assert up.ask("{ version }")["version"]
         processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout

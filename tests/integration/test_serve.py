@@ -106,7 +106,7 @@ def test_the_service_and_mlflow_give_the_same_numbers(fleet: Fleet, lake: Lake, 
         handed = {k: v for k, v in runs[0].model_dump().items() if k in ("app", "args", "ranks", "threads")}
         assert ask(f"{root}/observe", {"machine": MACHINE, **handed, "wall_seconds": 99.0})[0] == 200
         service.send_signal(signal.SIGTERM)
-        assert service.wait(30) == 0
+        assert service.wait(120) == 0
         rest = service.stdout.read()
         assert "Traceback" not in rest
         assert TOKEN not in "".join(lines) + rest
@@ -126,7 +126,7 @@ def _from_mlflow(rows: list[dict[str, Any]], environment: dict[str, str]) -> lis
     # MLflow starts its server by name.
     path = os.pathsep.join([str(program.parent), environment.get("PATH", "")])
     with started(command, environment | {"PATH": path}) as server:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 400
         while time.monotonic() < deadline and server.poll() is None:
             try:
                 status, answer = ask(f"http://127.0.0.1:{port}/invocations", {"dataframe_records": rows})

@@ -49,7 +49,7 @@ def test_it_answers_and_keeps_logs(services: Services) -> None:
 def test_what_lands_is_ingested_by_itself_and_seen_in_the_browser(services: Services) -> None:
     up, machine = services.up, "corona"
     land_perf_stat(services.installation.lake, machine, "b1", 12345)
-    wait_for(lambda: rows(services.installation, machine) == 1, "the sensor's run of what landed", 150)
+    wait_for(lambda: rows(services.installation, machine) == 1, "the sensor's run of what landed", 600)
     with chromium() as browser:
         from playwright.sync_api import expect
 
