@@ -22,7 +22,7 @@ from tests.defs.conftest import land_perf_stat
 from tests.installation import Installation, install, running, wait_for
 from tests.postgres import PASSWORD, Server
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.xdist_group("postgres")]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.xdist_group("postgres")]
 
 
 def one_line(done: "subprocess.CompletedProcess[str]") -> str:
