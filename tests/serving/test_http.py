@@ -134,6 +134,7 @@ def test_runs_are_planned_in_the_words_of_the_command_line(client: TestClient) -
     [
         ({"machine": "nowhere"}, 404, "machine 'nowhere' is not known: nothing of it has landed"),
         ({"counters": {}}, 422, "has none of the counters that the model of cedar needs"),
+        ({"target_ranks": 6}, 422, "ran on 1 of the 3 numbers of ranks that a model of scaling needs"),
         ({"counters": {"branch_ratio": None, "load_ratio": None}}, 422, "has none of the counters"),
     ],
 )

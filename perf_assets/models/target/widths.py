@@ -45,8 +45,8 @@ class ScaledApplication:
         widths = sorted(frame[RANKS].unique().tolist())
         if len(frame) < LEAST_RUNS or len(widths) < LEAST_WIDTHS:
             raise BadInputError(
-                f"target_ranks: {app} ran in {len(frame)} configurations on {len(widths)} numbers of ranks on "
-                f"{machines}; a model of scaling needs {LEAST_RUNS} on {LEAST_WIDTHS}: leave target_ranks out"
+                f"target_ranks: {app} ran on {len(widths)} of the {LEAST_WIDTHS} numbers of ranks that a model of "
+                f"scaling needs, in {len(frame)} configurations of {LEAST_RUNS}, on {machines}: leave target_ranks out"
             )
         runs = ScalingRuns.of(frame.assign(app=app, nodes=np.nan, wall_seconds=np.exp(log_seconds[rows])))
         return cls(samples.machines[here], runs, runs.fit())
