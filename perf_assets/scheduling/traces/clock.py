@@ -4,13 +4,16 @@ Without a zone, local times are taken as they stand: a clock that nobody puts fo
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.kernels.compiled import Floats, Mask
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,8 @@ def known_zone(name: str | None) -> str | None:
 
 def times_of(texts: "pd.Series[str]", zone: str | None) -> Times:
     """Epoch seconds, ISO times with an offset, or local times of a zone; what is none of these is missing."""
+    import pandas as pd
+
     numbers = pd.to_numeric(texts, errors="coerce")
     if numbers.notna().any():
         seconds = numbers.where(numbers > 0).to_numpy(float)
@@ -63,6 +68,8 @@ def times_of(texts: "pd.Series[str]", zone: str | None) -> Times:
 
 
 def _seconds(times: "pd.Series[pd.Timestamp]") -> Floats:
+    import pandas as pd
+
     plain = times.dt.tz_convert("UTC").dt.tz_localize(None) if times.dt.tz is not None else times
     return np.asarray((plain - pd.Timestamp(0)).dt.total_seconds(), np.float64)
 

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.scheduling.kernels.compiled import Floats, Integers, Mask
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHAKE_SECONDS = 10.0
 """Most seconds that submissions are moved by when a trace is shaken."""
@@ -78,6 +81,8 @@ class Trace:
         """Submissions by the clock on the machine's wall; None where the log does not say when it begins."""
         if self.epoch is None:
             return None
+        import pandas as pd
+
         times = pd.to_datetime(self.epoch + self.submit, unit="s", utc=True)
         return times.tz_convert(self.zone or "UTC").tz_localize(None)
 
@@ -105,6 +110,8 @@ class Trace:
         local = self.local_times()
         if local is None:
             raise BadInputError(f"{self.name} does not say when it begins: give a window by numbers of jobs")
+        import pandas as pd
+
         try:
             begins = pd.Timestamp(first) if first else local[0]
             ends = pd.Timestamp(last) + pd.Timedelta(days=1) if last else local[-1] + pd.Timedelta(days=1)
