@@ -144,7 +144,7 @@ def test_a_registry_elsewhere_is_said_to_run_its_code(
     from perf_assets.registry import versions
 
     monkeypatch.setattr(versions, "open_store", lambda: None)
-    monkeypatch.setattr(mlflow.pyfunc, "load_model", lambda address: address)
+    monkeypatch.setattr(mlflow.pyfunc, "load_model", lambda address, **_: address)
     monkeypatch.setenv("PERF_ASSETS_LAKE", str(tmp_path))
     with caplog.at_level(logging.WARNING):
         monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
