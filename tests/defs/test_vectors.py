@@ -108,6 +108,9 @@ def a_machine_joins_by_command(instance: dg.DagsterInstance) -> None:
     assert done.exit_code == 0, done.output
     assert done.stdout == "models:/perf-relative-vector@champion  (version 3)\n"
     assert metadata(instance, VECTOR)["mlflow_uri"] == "models:/perf-relative-vector/3"
+    (run,) = instance.get_runs(limit=1)
+    assert run.job_name == "train_fleet"
+    assert run.asset_selection == {dg.AssetKey(name) for name in STEPS}, "that is what a person re-executes"
 
 
 def the_next_training_is_judged_beside_the_champion(
