@@ -109,7 +109,8 @@ class Predictor:
                 except UnknownError as error:
                     left_out.append(f"{target} is left out: {error}")
         if not predictions:
-            raise UnknownError(left_out[0] if left_out else "no machine has a model yet: run 'perf-assets train'")
+            nothing = f"no machine has a model yet: {next_step(self.lake, runs[0].machine)}"
+            raise UnknownError(left_out[0] if left_out else nothing)
         return predictions, left_out
 
     def observe(self, observations: Sequence[Observation], *, force: bool = True) -> list[Noted]:

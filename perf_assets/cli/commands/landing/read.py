@@ -42,6 +42,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
     }
 
 
+_SHOWN_TIMINGS = 60
 _SHOWN_PROFILES = 8
 _SHOWN_ROWS = 20
 
@@ -71,6 +72,9 @@ def command(path: Path, kind: str | None, as_json: bool) -> None:
 
 
 def _print_timings(reading: Reading) -> None:
+    if len(reading.timings) > _SHOWN_TIMINGS:
+        _print_settings(reading)
+        return
     columns = ["kernel", "variant", "tuning", "size", "reps", "ranks", "threads", "seconds/rep", "note"]
     rows = [
         [
@@ -82,6 +86,18 @@ def _print_timings(reading: Reading) -> None:
         for timing in reading.timings
     ]
     print_table(f"{reading.format}: {len(rows)} timings", columns, rows)
+
+
+def _print_settings(reading: Reading) -> None:
+    """One row per setting, with its kernels: what another machine must have run, too."""
+    kernels: dict[tuple[str, ...], list[bool]] = {}
+    for timing in reading.timings:
+        numbers = (timing.problem_size, timing.ranks, timing.threads)
+        setting = (timing.variant, timing.tuning, *(_or_blank(value) for value in numbers))
+        kernels.setdefault(setting, []).append(timing.invalid_reason is None)
+    columns = ["variant", "tuning", "size", "ranks", "threads", "kernels", "of them valid"]
+    rows = [[*setting, len(are_valid), sum(are_valid)] for setting, are_valid in kernels.items()]
+    print_table(f"{reading.format}: {len(reading.timings)} timings by setting (--json has each)", columns, rows)
 
 
 def _print_profiles(reading: Reading) -> None:
