@@ -305,6 +305,9 @@ def test_threads_of_a_command_file_that_holds_nothing_else(lake: Lake, tmp_path:
     read = CliRunner().invoke(cli, ["read", str(folder), "--json"])
     threads = {row["threads"] for row in json.loads(read.stdout)["timings"] if "OpenMP" in row["variant"]}
     assert threads == {112}
+    shown = CliRunner().invoke(cli, ["read", str(folder)]).stdout
+    assert "timings by setting (--json has each)" in shown
+    assert len(shown.splitlines()) < 60, "settings, not a line per kernel"
 
 
 def test_asking_about_files_calls_runs_as_landing_them_does(lake: Lake, tmp_path: Path) -> None:
