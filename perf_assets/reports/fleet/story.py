@@ -158,8 +158,12 @@ def draw_scatter(runs: pd.DataFrame, target: Target, unit: str = "seconds") -> F
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axes.set_xlabel(f"measured {unit}")
     axes.set_ylabel(f"predicted {unit}")
+    # Within two decades powers of ten alone would be one or two labels.
+    labelled = (1, 2, 5) if ends[1] < 100 * ends[0] else (1,)
     for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(10, subs=labelled))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
     plain(axes)
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     return written(figure, target)
