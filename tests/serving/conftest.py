@@ -16,6 +16,7 @@ from perf_assets.features.folds import Unseen
 from perf_assets.features.samples import PairedSamples
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.blend import Blend
+from perf_assets.models.source.error_size import ErrorSize
 from perf_assets.models.source.methods import MethodFactory
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.training import BLEND, TrainedSource
@@ -94,9 +95,9 @@ def trained_source(samples: PairedSamples, encoder_version: str) -> TrainedSourc
     factory = MethodFactory(0, AmmOptions())
     blend = Blend({"bilinear": factory.fit("bilinear", samples, "machine")}, {"bilinear": 1.0}, 0.0)
     without = factory.fit("raw_xgboost", samples, "application")
-    errors: dict[str, dict[Unseen, float]] = {
-        "with": {"application": 0.2, "machine": 0.3},
-        "without": {"application": 0.5, "machine": 0.75},
+    errors: dict[str, dict[Unseen, ErrorSize]] = {
+        "with": {"application": ErrorSize(0.2, 0.0), "machine": ErrorSize(0.3, 0.0)},
+        "without": {"application": ErrorSize(0.5, 0.0), "machine": ErrorSize(0.75, 0.0)},
     }
     model = SourceModel(
         machines=Machines.of(samples),

@@ -70,7 +70,7 @@ def test_other_machines_are_answered_by_the_source_models_and_said_so(predictor:
     width = np.log(answer.upper_seconds / answer.predicted_seconds)
     source = predictor.models.source()
     assert source is not None
-    assert width == pytest.approx(1.645 * source.model.errors["with"]["application"])
+    assert width == pytest.approx(1.645 * source.model.errors["with"]["application"].near)
 
 
 def test_a_configuration_that_ran_on_the_reference_machine_is_answered_by_the_champion(

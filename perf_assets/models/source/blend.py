@@ -81,12 +81,22 @@ def held_out_fold(samples: PairedSamples, fold: Fold, names: Sequence[str], fit:
 def held_out_folds(
     samples: PairedSamples, unseen: Unseen, names: Sequence[str], fit: FitComponent
 ) -> list[HeldOutFold]:
-    """One for each application or machine that can be held out; none where there are too few."""
+    """One for each of the inner folds."""
+    return [held_out_fold(samples, fold, names, fit) for fold in inner_folds(samples, unseen)]
+
+
+def inner_folds(samples: PairedSamples, unseen: Unseen) -> list[Fold]:
+    """Folds that weights are chosen on; none where too few applications or machines are there, so that all count alike.
+
+    All count alike, too, where an application is new and no benchmark describes machines: the blend is made of answers
+    from other applications then, and weights that fit the chance of a few applications are worse than even ones.
+    """
+    if unseen == "application" and not samples.is_benchmark.any():
+        return []
     try:
-        folds = list(BY_UNSEEN[unseen](samples))
+        return list(BY_UNSEEN[unseen](samples))
     except BadInputError:
         return []
-    return [held_out_fold(samples, fold, names, fit) for fold in folds]
 
 
 def distance(samples: PairedSamples, examples: Examples) -> Floats:

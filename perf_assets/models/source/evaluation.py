@@ -25,6 +25,7 @@ from perf_assets.models.source.blend import (
     distance,
     fold_predictions,
     held_out_fold,
+    inner_folds,
     plain_among,
 )
 from perf_assets.models.source.methods import MethodFactory, best_components, check_method
@@ -134,17 +135,9 @@ def _pieces(protocol: str, folds: Sequence[Fold], methods: Sequence[str], seed: 
         names = dict.fromkeys([*(name for name in methods if name != _BEST), *components])
         outer.append(_Piece(protocol, seed, (fold.held_out,), tuple(names), len(names)))
         if components:
-            for within in _inner_folds(protocol, train):
+            for within in inner_folds(train, fold.unseen):
                 pairs[tuple(sorted((fold.held_out, within.held_out)))] = len(components)
     return outer + [_Piece(protocol, seed, hidden, (), fits) for hidden, fits in pairs.items()]
-
-
-def _inner_folds(protocol: str, train: PairedSamples) -> list[Fold]:
-    """Folds within a fold; none where too few applications or machines are left."""
-    try:
-        return list(PROTOCOLS[protocol](train))
-    except BadInputError:
-        return []
 
 
 def _fit_piece(samples: PairedSamples, piece: _Piece) -> _Result:
@@ -157,7 +150,7 @@ def _fit_piece(samples: PairedSamples, piece: _Piece) -> _Result:
     inner = {}
     for held_out, other in (piece.hidden, piece.hidden[::-1]):
         train = folds[held_out].train
-        for within in _inner_folds(piece.protocol, train):
+        for within in inner_folds(train, folds[held_out].unseen):
             if within.held_out == other:
                 names = best_components(train, within.unseen)
                 fit = partial(factory.fit, unseen=within.unseen)

@@ -133,16 +133,18 @@ def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
     """What `best` blends: trees (with specifications if given) and attention; without a benchmark plain answers, too.
 
     Only where the machine is new do the closed forms add to attention: the bilinear model, which has fewer weights to
-    fit on few machines, and the mixtures of known machines and of kernels.
+    fit on few machines, and the mixtures of known machines and of kernels. Without a benchmark, answers for a new
+    application are those for known pairs of machines; all count the same there (`inner_folds`).
     """
     trees = "anchored_xgboost" if samples.specification is None else "anchored_spec_xgboost"
     wanted = [trees, "attention"]
     if unseen == "machine":
         wanted += ["bilinear", "mixture", "kernel_mixture"]
-    if not samples.is_benchmark.any():
-        # Of a machine that is new without a benchmark no pair has a median ratio: it would be "unchanged" again.
-        plain = ["unchanged", "pair_median"] if unseen == "application" else ["unchanged"]
-        wanted = ["raw_xgboost", "onehot_xgboost", "rates_xgboost", "spec_xgboost", *plain, "typical"]
+    if not samples.is_benchmark.any() and unseen == "application":
+        of_runs = "rates_xgboost" if samples.has_counters else "onehot_xgboost"
+        wanted = [of_runs, "spec_xgboost", "pair_median", "typical"]
+    elif not samples.is_benchmark.any():
+        wanted = ["raw_xgboost", "onehot_xgboost", "spec_xgboost", "unchanged", "typical"]
     return [name for name in wanted if _obstacle(name, samples) is None]
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from perf_assets.features.fleet.descriptions import Descriptions, with_described
 from perf_assets.features.folds import Unseen
-from perf_assets.features.samples import Floats, Mask, PairedSamples
+from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
 from perf_assets.models.common.archive import Stored
 from perf_assets.models.common.contract import NINETY_PERCENT, Predicted
 from perf_assets.models.common.questions import Questions, only_benchmark, with_questions
-from perf_assets.models.source.blend import Blend
+from perf_assets.models.source.blend import Blend, distance
+from perf_assets.models.source.error_size import ErrorSize
 from perf_assets.models.source.plain import PLAIN
 from perf_assets.models.source.stored import StoredPredictor
 
@@ -60,7 +61,7 @@ class SourceModel(Stored):
     without_amm: StoredPredictor
     with_amm: Mapping[Unseen, Blend] | None
     """The blend for a machine that was in training, and for one of which only the benchmark is known."""
-    errors: Mapping[str, Mapping[Unseen, float]]
+    errors: Mapping[str, Mapping[Unseen, ErrorSize]]
     """Log error on held-out folds, of answers `with` and `without` AMMs."""
     encoder_version: str
     """Identity of the encoder whose descriptions of machines it takes."""
@@ -73,7 +74,7 @@ class SourceModel(Stored):
     def predict(self, questions: Questions) -> SourcePredicted:
         """Predict times on the targets. Runs from or to a machine without an AMM are answered without AMMs.
 
-        Intervals are as wide as the error on what was held out in training.
+        Intervals are as wide as the error on what was held out in training, between machines as far apart.
         """
         known = set(self.machines.samples.machines)
         has_amm = np.array(
@@ -86,7 +87,11 @@ class SourceModel(Stored):
         if (~used).any():
             log_relative_time[~used] = self._without_amm(questions.where(~used))
         asked = list(zip(questions.apps, questions.sources, questions.targets, used.tolist(), strict=True))
-        errors = [self._error(app, target, with_amm=is_used) for app, _, target, is_used in asked]
+        far = self._distances(questions, used)
+        errors = [
+            self._error(app, target, apart, with_amm=is_used)
+            for (app, _, target, is_used), apart in zip(asked, far, strict=True)
+        ]
         log_error = np.array([error for error, _ in errors])
         log_time, half_width = questions.log_seconds + log_relative_time, NINETY_PERCENT * log_error
         return SourcePredicted(
@@ -119,13 +124,25 @@ class SourceModel(Stored):
         names = [] if blend is None else list(blend.weights)
         return names[0] if len(names) == 1 and names[0] in PLAIN else None
 
-    def _error(self, app: str, target: str, *, with_amm: bool) -> tuple[float, str]:
+    def _distances(self, questions: Questions, used: Mask) -> list[float]:
+        """How far the machines of each question are apart; 0 where their benchmarks are not used."""
+        samples = self.machines.samples
+        place = {name: position for position, name in enumerate(samples.machines)}
+        sources, targets = (
+            np.array([place[name] for name, is_used in zip(names, used, strict=True) if is_used], np.intp)
+            for names in (questions.sources, questions.targets)
+        )
+        far = np.zeros(len(used))
+        far[used] = distance(samples, Examples(sources, targets, np.flatnonzero(used)))
+        return [float(one) for one in far]
+
+    def _error(self, app: str, target: str, apart: float, *, with_amm: bool) -> tuple[float, str]:
         """Log error where as much was new, and what that was: the larger one where application and machine are.
 
         Where neither is, more is known than where one was: the smaller one.
         """
         errors = self.errors.get("with" if with_amm else "without", {})
-        every: list[tuple[float, str]] = [(error, what) for what, error in errors.items()]
+        every: list[tuple[float, str]] = [(error.at(apart), what) for what, error in errors.items()]
         new = [
             what
             for what, known, name in (

@@ -17,6 +17,7 @@ from perf_assets.infra.fanout import side_by_side
 from perf_assets.models.amm.encoder import AmmOptions
 from perf_assets.models.source.attention import AttentionSettings, BenchmarkAttention
 from perf_assets.models.source.blend import Blend, HeldOutFold, choose_by_log_error, held_out_fold, log_error
+from perf_assets.models.source.error_size import ErrorSize
 from perf_assets.models.source.methods import MethodFactory, best_components
 from perf_assets.models.source.model import Machines, SourceModel
 from perf_assets.models.source.plain import PLAIN
@@ -79,6 +80,7 @@ def train_source(
     selected = time.monotonic()
     progress(f"chosen: {without} without AMMs, {published} of the published kind; fitting on everything")
     blends: dict[Unseen, Blend] = {}
+    sizes: dict[Unseen, ErrorSize] = {}
     for unseen, (names, folds) in tried.items():
         components = list(dict.fromkeys([*_machine_models(samples, unseen, settings), published, *_plain(unseen)]))
         kept = [_only(fold, [names.index(name) for name in components]) for fold in folds]
@@ -86,12 +88,14 @@ def train_source(
         chosen = {name: float(w) for name, w in zip(components, weights, strict=True) if w > 0}
         fitted = {name: cast(StoredPredictor, factory.fit(name, samples, unseen)) for name in chosen}
         blends[unseen] = Blend(fitted, chosen, 0.0)
+        if errors:
+            sizes[unseen] = ErrorSize.fit(errors, [fold.distance for fold in folds])
         scores = pd.concat([scores, pd.DataFrame([_score(unseen, BLEND, errors)])], ignore_index=True)
     model = SourceModel(
         machines=Machines.of(samples),
         without_amm=cast(StoredPredictor, factory.fit(without, samples, "application")),
         with_amm=blends,
-        errors={kind: _log_errors(scores, method) for kind, method in (("with", BLEND), ("without", without))},
+        errors={"with": sizes, "without": _log_errors(scores, without)},
         encoder_version=described.version,
     )
     weights_of = {(unseen, name): w for unseen, blend in blends.items() for name, w in blend.weights.items()}
@@ -147,9 +151,9 @@ def _machine_models(samples: PairedSamples, unseen: Unseen, settings: SourceSett
     return [name for name in best_components(samples, unseen) if name.startswith(settings.machine_models)]
 
 
-def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, float]:
+def _log_errors(scores: pd.DataFrame, method: str) -> dict[Unseen, ErrorSize]:
     rows = scores[scores["method"] == method].set_index("unseen")["log_rmse"].dropna()
-    return {unseen: float(rows[unseen]) for unseen in _UNSEEN if unseen in rows}
+    return {unseen: ErrorSize(float(rows[unseen]), 0.0) for unseen in _UNSEEN if unseen in rows}
 
 
 def _held_out(

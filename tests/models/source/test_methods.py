@@ -75,10 +75,11 @@ def test_every_default_method_predicts_something_finite(samples: PairedSamples) 
 def test_without_a_benchmark_only_baselines_are_left(samples: PairedSamples) -> None:
     bare = replace(samples, is_benchmark=np.zeros_like(samples.is_benchmark))
     assert default_methods(bare) == ["raw_xgboost", "onehot_xgboost", "embedding_xgboost", "best"]
-    trees = ["raw_xgboost", "onehot_xgboost", "rates_xgboost"]
-    assert best_components(bare, "machine") == [*trees, "unchanged", "typical"]
-    plain = ["unchanged", "pair_median", "typical"]
-    assert best_components(bare, "application") == [*trees, *plain]
+    assert best_components(bare, "machine") == ["raw_xgboost", "onehot_xgboost", "unchanged", "typical"]
+    assert best_components(bare, "application") == ["rates_xgboost", "pair_median", "typical"]
+    names = best_components(bare, "application")
+    blend = fit_blend(bare, "application", names, lambda name, data: MethodFactory().fit(name, data, "application"))
+    assert [*blend.weights.values()] == pytest.approx([1 / 3] * 3)
     with pytest.raises(BadInputError, match="needs benchmark rows"):
         MethodFactory().fit("attention", bare, "machine")
 
