@@ -1,4 +1,4 @@
-# Everything a new machine with Python 3.11, pip and venv needs. `make demo` and `make test` set up by themselves.
+# Everything a new machine with Python 3.11 to 3.13, pip and venv needs. `make demo` and `make test` set up by themselves.
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3) python3)
 VENV := .venv
@@ -23,7 +23,7 @@ setup: $(STAMP) ## virtual environment with everything that the product needs in
 setup-tests: $(TEST_STAMP) ## the same with what tests, linters and clusters need
 
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))" || { echo "make: $(PYTHON) is not Python 3.11 or 3.12: name one with PYTHON=..." >&2; exit 2; }
+	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))" || { echo "make: $(PYTHON) is not Python 3.11 to 3.13: name one with PYTHON=..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) '.[all]'
 	touch $(STAMP)
