@@ -64,7 +64,7 @@ def test_a_part_of_the_public_measurements_gets_models_and_pages(shared_data: Pa
     amms = stored(installation.lake, AMMS, "perf-assets train")
     assert {*MACHINES} <= {*amms["machine"]}
     assert not amms["is_simulated"].any()
-    registered = {row["model"] for row in installation.json("models")["models"]}
+    registered = {row["name"] for row in installation.json("models")["models"]}
     assert {"perf-amm", "perf-source", "perf-relative-vector"} <= registered
     # All times of quartz are 1, as the others are relative to it: there is nothing to predict.
     others = [name for name in MACHINES if name != "quartz"]
@@ -78,6 +78,6 @@ def test_all_public_measurements_get_models_and_pages(shared_data: Path, tmp_pat
     printed = run(installation, shared_data)
     assert len(printed["machines"]) > 20
     assert not [row for row in printed["machines"] if row["failure"]]
-    registered = {row["model"] for row in installation.json("models")["models"]}
+    registered = {row["name"] for row in installation.json("models")["models"]}
     assert {f"perf-target-{name}" for name in ("dane", "lassen", "tioga-gpu", "gtx-980")} <= registered
     check_pages(installation, ["dane", "lassen", "tioga-gpu"])
