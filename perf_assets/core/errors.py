@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from perf_assets.core.text import printable, without_passwords
 
-_SHOWN = 8
+_MOST_NAMES = 8
 _MOST_CHARACTERS = 4000
 """Longest message: names in it can be as long as the file that they are from."""
 
@@ -44,8 +44,8 @@ class ClusterError(BadInputError):
 
 def listed(names: Sequence[object]) -> str:
     """The first few names, for a line that people read."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(str, names[:_SHOWN])) + more
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(str, names[:_MOST_NAMES])) + more
 
 
 def like(name: str, known: Sequence[str]) -> str:

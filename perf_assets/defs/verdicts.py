@@ -16,12 +16,12 @@ from perf_assets.storage.results import rows_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = ("version", "decision", "shots", "log_rmse", "champion_log_rmse", "target_only_log_rmse", "reason")
+_COLUMNS = ("version", "decision", "shots", "log_rmse", "champion_log_rmse", "target_only_log_rmse", "reason")
 _NUMBERS = ("log_rmse", "champion_log_rmse", "target_only_log_rmse", "mape_ratio", "target_only_mape_ratio")
 
 
 def verdict_result(
-    context: dg.AssetExecutionContext, name: str, rows: "pd.DataFrame", file: Path, columns: Sequence[str] = _SHOWN
+    context: dg.AssetExecutionContext, name: str, rows: "pd.DataFrame", file: Path, columns: Sequence[str] = _COLUMNS
 ) -> dg.MaterializeResult[None]:
     """Verdicts on a registered model, newest last: the last decision with its reason, the history, where it is."""
     newest = rows.iloc[-1]

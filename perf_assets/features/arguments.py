@@ -26,7 +26,7 @@ _LIST = re.compile(r"[,x:]")
 _NAMED = re.compile(r"([A-Za-z_][\w.-]*)[=:](.+)", re.DOTALL)
 _WITH_VALUE = re.compile(rf"([A-Za-z_][A-Za-z_.-]*?)([-+]?{_DIGITS}(?:[,x:]{_DIGITS})*)")
 _UNITS = {"": 1.0, "k": 2.0**10, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
-_MOST = 10_000
+_MOST_CHARACTERS = 10_000
 """Characters of a command line that are looked at: as many as landed arguments have."""
 
 
@@ -62,7 +62,7 @@ class Arguments:
 def parse_arguments(args: str) -> Arguments:
     """Numbers by flag or position, words as levels."""
     arguments, flag, values, position = Arguments(), "", list[str](), 0
-    for word in args[:_MOST].split():
+    for word in args[:_MOST_CHARACTERS].split():
         pieces = _pieces(word)
         if pieces is None:
             named = _NAMED.fullmatch(word)

@@ -25,7 +25,7 @@ _GPUS = re.compile(r"gres/gpu(?::[^=,]+)?=(\d+)")
 _ENERGY_TEXT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)")
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 _COMPLETED = "COMPLETED"
-_KEPT = {"Partition": "partition", "QOS": "qos", "Cluster": "cluster"}
+_LABEL_BY_COLUMN = {"Partition": "partition", "QOS": "qos", "Cluster": "cluster"}
 _MAX_NAME = 200
 _ACCOUNTING = {
     "JobID": ("job_id",),
@@ -120,7 +120,7 @@ def _seconds(source: SourceFile, row: Mapping[str, str]) -> float | None:
 
 
 def _profile(run: str, row: Mapping[str, str], seconds: float, tasks: int) -> Profile:
-    labels = {label: printable(row[name])[:_MAX_NAME] for name, label in _KEPT.items() if row.get(name)}
+    labels = {label: printable(row[name])[:_MAX_NAME] for name, label in _LABEL_BY_COLUMN.items() if row.get(name)}
     nodes = _whole(row.get("AllocNodes", "")) or _whole(row.get("NNodes", ""))
     ranks = tasks or _whole(row.get("NTasks", "")) or 0
     gpus = sum(int(count) for count in _GPUS.findall(row.get("AllocTRES", ""))[:1])

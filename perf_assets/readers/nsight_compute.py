@@ -17,7 +17,7 @@ from perf_assets.readers.metric_names import NO_UNIT, total_of
 _MAX_BYTES = 128 * 2**20
 _MAX_METRICS = 10_000
 HEADER = re.compile(r'^"ID","Process ID"[^\n]*"Kernel Name"', re.MULTILINE)
-_LONG = ("Process ID", "Metric Name", "Metric Unit", "Metric Value")
+_LONG_FORM_COLUMNS = ("Process ID", "Metric Name", "Metric Unit", "Metric Value")
 _ADDED_FACTS = {"launch__grid_size": "launch__grid_size.sum", "launch__thread_count": "launch__thread_count.sum"}
 _THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
@@ -40,7 +40,7 @@ def read_report(run: str, source: SourceFile) -> Profile:
     except csv.Error as error:
         raise unreadable(source, f"is no CSV ({error}): copy it again") from None
     table = [row for row in rows if row and not row[0].startswith("==")]
-    needed = _LONG if "Metric Name" in header else ("Process ID",)
+    needed = _LONG_FORM_COLUMNS if "Metric Name" in header else ("Process ID",)
     missing = [name for name in needed if name not in header]
     if missing:
         raise unreadable(source, f"has no column {missing[0]!r}: copy it again")
@@ -70,7 +70,7 @@ def _is_added(name: str) -> bool:
 
 
 def _long(header: Sequence[str], table: Sequence[Sequence[str]]) -> Iterator[_Cell]:
-    process, name, unit, value = (header.index(column) for column in _LONG)
+    process, name, unit, value = (header.index(column) for column in _LONG_FORM_COLUMNS)
     for row in table:
         if _is_added(row[name]):
             yield row[process], _ADDED_FACTS.get(row[name], row[name]), row[unit], row[value]

@@ -68,7 +68,7 @@ def as_data_uri(png: bytes) -> str:
 _NOT_IN_A_FILE_NAME = re.compile(r"[^\w.-]+")
 
 
-_WIDE = 1.6
+_WIDE_RATIO = 1.6
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Chart:
     def is_wide(self) -> bool:
         """Whether its words would be too small on the width of a telephone."""
         width, height = (int.from_bytes(self.png[at : at + 4], "big") for at in (16, 20))
-        return width > _WIDE * height
+        return width > _WIDE_RATIO * height
 
     @property
     def file(self) -> str:
@@ -112,7 +112,7 @@ def chart(name: str, title: str, words: str, draw: Draw, numbers: pd.DataFrame) 
 
 
 _TEMPLATE = "results.html.jinja"
-_SMALL = 0.01
+_LEAST_WITH_THREE_PLACES = 0.01
 """Numbers below have two digits that count: three places would leave one or none."""
 
 
@@ -136,6 +136,6 @@ def results_page(title: str, origin: str, lead: str, parts: Sequence[Part], *, i
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        shown = f"{value:.2g}" if 0 < abs(value) < _SMALL else f"{value:,.3f}"
+        shown = f"{value:.2g}" if 0 < abs(value) < _LEAST_WITH_THREE_PLACES else f"{value:,.3f}"
         return "\N{EN DASH}" if value != value else shown.replace("-", "\N{MINUS SIGN}")
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

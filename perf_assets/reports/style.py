@@ -26,7 +26,7 @@ DPI = 130
 GREY = "#9aa5b1"
 BLUE = "#2563a8"
 ORANGE = "#d9731a"
-_ROOM = 0.5
+_LABEL_ROOM = 0.5
 """Room for the text beside the longest bar, as a part of its length."""
 _WIDE_RANGE = 8.0
 """Values that differ by more than this factor are drawn on a logarithmic axis."""
@@ -110,7 +110,7 @@ def _percent_axis(axes: Axes, which: Literal["x", "y"], means: pd.DataFrame, *, 
     """Percentages from below the smallest mean or median to above the largest, with its spread."""
     low = 100 * means[["mape", "median"]].min().min()
     high = 100 * max((means["mape"] + means["spread"]).max(), means["median"].max())
-    percent_axis(axes, which, low, high, room=_ROOM if room_for_text else 0.1)
+    percent_axis(axes, which, low, high, room=_LABEL_ROOM if room_for_text else 0.1)
 
 
 def percent_axis(axes: Axes, which: Literal["x", "y"], low: float, high: float, *, room: float) -> None:

@@ -29,7 +29,7 @@ _UPPER = NormalDist().inv_cdf(0.95)
 _ROUND_SECONDS = 60
 _LEAST_REPEATS = 5
 """Repeated runs from which on the scatter of a machine is known."""
-_SHOWN = 5
+_MOST_EXAMPLES = 5
 SCALED = "scaling"
 """Stands where the name of a model does: the model of scaling is made of the machine's runs when it is asked."""
 
@@ -128,7 +128,7 @@ def _widths(lake: Lake, app: str, args: str | None) -> Mapping[str, Mapping[tupl
     if args is None:
         every = sorted(of_app["args"].unique())
         if len(every) > 1:
-            shown = listed([repr(one) for one in every[:_SHOWN]])
+            shown = listed([repr(one) for one in every[:_MOST_EXAMPLES]])
             raise BadInputError(f"{app} ran with {len(every)} arguments: give --args, such as {shown}")
     else:
         of_app = of_app[of_app["args"] == catalogue.comparable_args(args)]

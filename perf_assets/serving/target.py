@@ -22,7 +22,7 @@ from perf_assets.serving.answers import Prediction
 from perf_assets.serving.requests import Run
 from perf_assets.serving.run_columns import FEATURES, columns_of
 
-_SLACK = 1e-6
+_ROUNDING_SLACK = 1e-6
 """Relative slack: a number that was written and read again is still inside."""
 
 
@@ -46,7 +46,7 @@ class Ranges:
 
     def outside(self, counters: Floats) -> list[str]:
         """One warning that names the columns of a run that no known run was like, or none."""
-        slack = _SLACK * np.abs(counters)
+        slack = _ROUNDING_SLACK * np.abs(counters)
         wrong = np.flatnonzero((counters < self.least - slack) | (counters > self.most + slack))
         if not len(wrong):
             return []

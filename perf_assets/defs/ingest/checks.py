@@ -16,7 +16,7 @@ from perf_assets.features.counters.quality import DOUBTS
 from perf_assets.storage.loading import Violation
 from perf_assets.storage.record import MachineRecord
 
-_SHOWN = 10
+_MOST_ROWS = 10
 
 
 def partitioned_spec(
@@ -72,7 +72,7 @@ def _results(table: Table, violations: Sequence[Violation]) -> Iterator[dg.Asset
             metadata={"violated_rules_count": len(violated), "threshold": 0}
             | {
                 violation.rule: f"{violation.row_count} rows, first {violation.example}"
-                for violation in violated[:_SHOWN]
+                for violation in violated[:_MOST_ROWS]
             },
         )
 
@@ -93,7 +93,7 @@ def check_bundles(context: dg.AssetCheckExecutionContext, lake: LakeResource) ->
         check_name="none_quarantined",
         passed=not reasons,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={"quarantined_count": len(reasons), "threshold": 0, **dict(islice(reasons.items(), _SHOWN))},
+        metadata={"quarantined_count": len(reasons), "threshold": 0, **dict(islice(reasons.items(), _MOST_ROWS))},
     )
 
 
@@ -132,6 +132,6 @@ def check_features(context: dg.AssetCheckExecutionContext, lake: LakeResource) -
             metadata={
                 "rows_beyond_threshold_count": len(rows),
                 "threshold": doubt.threshold,
-                "worst": dg.MetadataValue.md(markdown_rows(rows.head(_SHOWN))),
+                "worst": dg.MetadataValue.md(markdown_rows(rows.head(_MOST_ROWS))),
             },
         )

@@ -15,7 +15,7 @@ from perf_assets.storage.results import stored_at
 from perf_assets.workflows.machines.health import LEAST, MachineHealth, follow_health
 
 AS_BEFORE = "performs_as_before"
-_SHOWN = ["setting", "place", "kind", "began_at", "newest_at", "runs_count", "time_ratio", "log10_evidence"]
+_PERIOD_COLUMNS = ["setting", "place", "kind", "began_at", "newest_at", "runs_count", "time_ratio", "log10_evidence"]
 
 
 @one_asset(
@@ -41,7 +41,7 @@ def eval_machines__health(
         shown: Metadata = {
             "dagster/partition_row_count": len(rows),
             "changed": health.text or "nothing",
-            "periods": dg.MetadataValue.md(markdown_rows(rows[_SHOWN], ".3f")),
+            "periods": dg.MetadataValue.md(markdown_rows(rows[_PERIOD_COLUMNS], ".3f")),
             "record": dg.MetadataValue.path(stored_at(fleet.lake, HEALTH, machine)),
         }
         yield dg.MaterializeResult(metadata=shown)

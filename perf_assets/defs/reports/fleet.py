@@ -19,7 +19,7 @@ from perf_assets.defs.specs import model_spec, one_asset
 from perf_assets.defs.targets.assets import PAGE
 
 FLEET_PAGE = "out_report__fleet"
-_SHOWN = 20
+_MOST_MACHINES = 20
 """Stale machines in the metadata of their check."""
 
 
@@ -74,7 +74,7 @@ def check_fleet(lake: LakeResource) -> dg.AssetCheckResult:
     now = datetime.now(UTC)
     ages = {
         state.machine: "never measured" if state.last_landed_at is None else f"{(now - state.last_landed_at).days} days"
-        for state in stale[:_SHOWN]
+        for state in stale[:_MOST_MACHINES]
     }
     return dg.AssetCheckResult(
         passed=not stale,

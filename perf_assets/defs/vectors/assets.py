@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 VECTOR = "model_vector__relative"
 _INPUTS = [VECTOR_FEATURES_TABLE.name, *FLEET]
-_SHOWN = ("version", "decision", "log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "reason")
+_VERDICT_COLUMNS = ("version", "decision", "log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "reason")
 _NUMBERS = ("log_rmse", "champion_log_rmse", "mean_vector_log_rmse", "threshold_ratio")
 _RELATIVE_TO = Field(default="max", description="min (fastest machine), max (slowest), or a machine")
 
@@ -111,7 +111,7 @@ def eval_vector__verdicts(context: dg.AssetExecutionContext, lake: LakeResource)
     from perf_assets.registry.vector import NAME
 
     rows = vectors.judge(lake.fleet())
-    return verdict_result(context, NAME, rows, stored_at(lake.lake(), VECTOR_VERDICTS), _SHOWN)
+    return verdict_result(context, NAME, rows, stored_at(lake.lake(), VECTOR_VERDICTS), _VERDICT_COLUMNS)
 
 
 @dg.multi_asset(

@@ -12,7 +12,7 @@ from perf_assets.core.catalogue import Resolved
 from perf_assets.core.errors import UnreadableFileError
 from perf_assets.core.tables.canonical import XAMM_FEATURES
 
-_SHARE = "_per_instruction"
+_SHARE_SUFFIX = "_per_instruction"
 _INSTRUCTIONS = "instructions"
 
 
@@ -24,14 +24,14 @@ def features_from_counters(table: pd.DataFrame, formulas: Sequence[Resolved]) ->
     instructions = instructions.where(instructions != 0)
     columns = {}
     for feature in XAMM_FEATURES:
-        values = _quantity(table, formulas, feature.expression.removesuffix(_SHARE))
-        columns[feature.name] = values / instructions if feature.expression.endswith(_SHARE) else values
+        values = _quantity(table, formulas, feature.expression.removesuffix(_SHARE_SUFFIX))
+        columns[feature.name] = values / instructions if feature.expression.endswith(_SHARE_SUFFIX) else values
     return pd.DataFrame(columns, index=table.index)
 
 
 def by_quantity(formulas: Sequence[Resolved]) -> dict[str, list[Resolved]]:
     """The formulas that features are made of, in order of preference."""
-    used = {feature.expression.removesuffix(_SHARE) for feature in XAMM_FEATURES} | {_INSTRUCTIONS}
+    used = {feature.expression.removesuffix(_SHARE_SUFFIX) for feature in XAMM_FEATURES} | {_INSTRUCTIONS}
     return {name: [formula for formula in formulas if formula.quantity == name] for name in used}
 
 
@@ -40,8 +40,8 @@ def features_of_run(counters: Mapping[str, float], formulas: Mapping[str, Sequen
     instructions = _quantity_of_run(counters, formulas[_INSTRUCTIONS])
     features = {}
     for feature in XAMM_FEATURES:
-        value = _quantity_of_run(counters, formulas[feature.expression.removesuffix(_SHARE)])
-        if feature.expression.endswith(_SHARE):
+        value = _quantity_of_run(counters, formulas[feature.expression.removesuffix(_SHARE_SUFFIX)])
+        if feature.expression.endswith(_SHARE_SUFFIX):
             value = value / instructions if value is not None and instructions else None
         if value is not None:
             features[feature.name] = value
@@ -50,7 +50,7 @@ def features_of_run(counters: Mapping[str, float], formulas: Mapping[str, Sequen
 
 def counters_in(formulas: Sequence[Resolved]) -> list[str]:
     """All counters that features can be made of."""
-    used = {feature.expression.removesuffix(_SHARE) for feature in XAMM_FEATURES} | {_INSTRUCTIONS}
+    used = {feature.expression.removesuffix(_SHARE_SUFFIX) for feature in XAMM_FEATURES} | {_INSTRUCTIONS}
     return sorted({name for formula in formulas if formula.quantity in used for name in formula.counters})
 
 

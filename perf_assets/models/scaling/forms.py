@@ -21,13 +21,13 @@ _SHARES = np.linspace(0.0, 1.0, 41)
 _POWERS = (-2.0, -1.5, -1.0, -2 / 3, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 2 / 3, 1.0, 1.5, 2.0)
 _LOGARITHMS = (0, 1, 2)
 _RIDGE = 1e-6
-_FAR = 100.0
+_OTHER_PARAMETER_WEIGHT = 100.0
 """How much more another parameter counts than the width, where the nearest run is looked for."""
 
 
 def nearest_width(parameters: Parameters, values: Floats, seconds: Floats, width: int) -> Predict:
     """Runs like it but for the width, at the width that is nearest: their geometric mean."""
-    weights = np.where(np.arange(values.shape[1]) == width, 1.0, _FAR)
+    weights = np.where(np.arange(values.shape[1]) == width, 1.0, _OTHER_PARAMETER_WEIGHT)
     known, logs = parameters.standardised(values) * weights, np.log(seconds)
 
     def predict(asked: Floats) -> Floats:

@@ -34,7 +34,7 @@ from perf_assets.models.target.run_view import RunView
 
 UNKNOWN = Spreads(offset=0.3, run=0.2)
 """Spreads where no machine can play the target: a third faster or slower, and single runs a fifth beside that."""
-_WIDE = 2.0
+_FREEDOM_FACTOR = 2.0
 """Factor on `FREEDOM` for a trial's own amplitudes, of which less is assumed than of a target's."""
 _LEAST_RUNS = 20
 """Runs that a trial needs to tell anything."""
@@ -148,7 +148,7 @@ def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads
     fewer those are.
     """
     one_more = Expectation.of(unknown)
-    start = replace(one_more, freedom=_WIDE * one_more.freedom)
+    start = replace(one_more, freedom=_FREEDOM_FACTOR * one_more.freedom)
     logs, lengths, kinds = [np.log(one_more.amplitudes)], [one_more.length_shares], [one_more.kind_shares]
     for trial in trials:
         some = np.arange(min(_LEARNED_RUNS, len(trial.true)))

@@ -22,7 +22,7 @@ LINES: Mapping[str, tuple[str, str]] = {
     "unchanged": ("time on the reference machine, unchanged", GREY),
 }
 """Column -> name and colour."""
-_MOST = 3.0
+_AXIS_END = 3.0
 """End of the axis of errors, as a ratio: what lies beyond would flatten the rest."""
 _LABEL_POINTS = 14.0
 """Least distance of two labels, in points: the height of a line of text."""
@@ -84,7 +84,7 @@ def draw_curve(story: Story, target: Target) -> Figure:
     shared = _shared_shots(story.curve)
     ends: dict[str, tuple[float, float]] = {}
     for name, (label, colour) in LINES.items():
-        clipped = story.curve.assign(value=100 * story.curve[name].clip(upper=_MOST))
+        clipped = story.curve.assign(value=100 * story.curve[name].clip(upper=_AXIS_END))
         for _, own in clipped.groupby("machine"):
             axes.plot(own["shots"], own["value"], color=colour, linewidth=0.8, alpha=0.35)
         # A median of some of the machines beside one of all would compare different machines.

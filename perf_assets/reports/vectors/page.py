@@ -26,7 +26,7 @@ from perf_assets.reports.vectors.numbers import (
 
 _TITLE = "Relative-performance vectors"
 _LEAD = "From the counters of one run on any machine, its times on all machines, relative to a reference."
-_SHOWN = {
+_SCORE_TITLES = {
     "r2": "R²",
     "r2_per_machine": "R² per machine",
     "mae_ratio": "mean absolute error",
@@ -48,7 +48,7 @@ def vector_page(scores: pd.DataFrame, parts: Sequence[Part]) -> str:
 def score_parts(rows: pd.DataFrame, entries: pd.DataFrame, vectors: pd.DataFrame, means: pd.DataFrame) -> list[Part]:
     """Parts made of held-out samples, their entries, all true vectors, and scores by protocol and method."""
     tables = {
-        f"Scores, {PROTOCOLS[str(protocol)]}": here[["method", *_SHOWN]].rename(columns=_SHOWN)
+        f"Scores, {PROTOCOLS[str(protocol)]}": here[["method", *_SCORE_TITLES]].rename(columns=_SCORE_TITLES)
         for protocol, here in means.assign(method=means["method"].map(_name)).groupby("protocol", sort=False)
         if protocol != PAPER_PROTOCOL
     }

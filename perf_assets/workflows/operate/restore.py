@@ -17,7 +17,7 @@ from perf_assets.storage.snapshots import (
 )
 from perf_assets.workflows.operate.backup import DAGSTER, DUMP, HOME, LAKE, MLFLOW, Contents
 
-_STEP = 2**22
+_BLOCK_BYTES = 2**22
 
 
 def restore(
@@ -97,7 +97,7 @@ def _copy_checked(source: Path, target: Path, digest: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     seen = hashlib.sha256()
     with source.open("rb") as reading, target.open("wb") as writing:
-        while block := reading.read(_STEP):
+        while block := reading.read(_BLOCK_BYTES):
             seen.update(block)
             writing.write(block)
     if seen.hexdigest() != digest:

@@ -15,9 +15,9 @@ from perf_assets.storage.lake import Lake
 if TYPE_CHECKING:
     from perf_assets.workflows.landing.land import Planned
 
-_SHOWN = 20
+_MOST_ROWS = 20
 _SHOWN_CHARACTERS = 30
-_FEW = 10
+_SILENT_BUNDLES = 10
 """Bundles that land before anybody wonders how far it is."""
 
 
@@ -101,8 +101,8 @@ def _report(rows: Sequence[dict[str, Any]], *, as_json: bool) -> None:
         print_json({"bundles": rows})
         return
     columns = ["path", "machine", "kind", "bundle", "state"]
-    more = f", the first {_SHOWN} of {len(rows)}" if len(rows) > _SHOWN else ""
-    print_table(f"Landed{more}", columns, [[row[column] for column in columns] for row in rows[:_SHOWN]])
+    more = f", the first {_MOST_ROWS} of {len(rows)}" if len(rows) > _MOST_ROWS else ""
+    print_table(f"Landed{more}", columns, [[row[column] for column in columns] for row in rows[:_MOST_ROWS]])
     say("Next: 'perf-assets ingest', or wait for the sensor if 'perf-assets up' runs.")
 
 
@@ -123,10 +123,10 @@ def _show_plan(planned: Sequence["Planned"], *, as_json: bool) -> None:
         return
     columns = ["path", "machine", "app", "args", "ranks", "threads", "nodes", "wall_seconds"]
     rows = []
-    for bundle in planned[:_SHOWN]:
+    for bundle in planned[:_MOST_ROWS]:
         facts = {name: fact["value"] for name, fact in _facts(bundle).items()}
         rows.append([_short_path(bundle), *(_cut(facts.get(column, "")) for column in columns[1:])])
-    more = f", the first {_SHOWN}" if len(planned) > _SHOWN else ""
+    more = f", the first {_MOST_ROWS}" if len(planned) > _MOST_ROWS else ""
     print_table(f"{len(planned)} bundles{more} (--dry-run --json says where each fact is from)", columns, rows)
 
 
@@ -161,7 +161,7 @@ def _looking() -> Iterator[None]:
 @contextmanager
 def _progress(count: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, where there is much to land."""
-    if count <= _FEW:
+    if count <= _SILENT_BUNDLES:
         yield lambda: None
         return
     from rich.console import Console

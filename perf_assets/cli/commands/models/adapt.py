@@ -11,7 +11,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.tables.models import TRANSFER_SCORES
 from perf_assets.storage.lake import Lake
 
-_SHOWN = {
+_METHOD_TITLES = {
     "product": "our model",
     "source_unchanged": "time unchanged",
     "target_ridge": "these runs alone (ridge)",
@@ -72,13 +72,13 @@ def command(
         print_json({"registered": registered, "median_mape": medians})
         return
     for machine in machines:
-        here = scores[(scores["machine"] == machine) & scores["method"].isin(list(_SHOWN))]
+        here = scores[(scores["machine"] == machine) & scores["method"].isin(list(_METHOD_TITLES))]
         if here.empty:
             continue
         table = here.pivot_table(index=["target", "method"], columns="shots", values="mape_ratio", aggfunc="median")
         title = f"{registered_name(machine)} version {registered[machine]}: median MAPE % by shots"
         shown = table.map(lambda ratio: "-" if ratio != ratio else f"{100 * ratio:.1f}").reset_index()
-        percent = shown.replace({"method": _SHOWN}).to_numpy().tolist()
+        percent = shown.replace({"method": _METHOD_TITLES}).to_numpy().tolist()
         print_table(title, ["target", "method", *map(str, table.columns)], percent)
     for name, version in ((registered_name(machine), registered[machine]) for machine in machines):
         if version is not None:

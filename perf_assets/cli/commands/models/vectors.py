@@ -8,7 +8,7 @@ from perf_assets.cli.support.output import print_json, print_table, say, say_sta
 from perf_assets.core.errors import BadInputError
 from perf_assets.storage.lake import Lake
 
-_SHOWN = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "regret_ratio": "regret"}
+_SCORE_TITLES = {"r2": "R2", "same_order_ratio": "same order", "top1_ratio": "top-1", "regret_ratio": "regret"}
 
 
 @click.command()
@@ -58,8 +58,8 @@ def _report(scores: list[dict[str, object]], as_json: bool) -> None:
         print_json({"model": NAME, "alias": alias, "version": version, "reason": reason, "scores": scores})
         return
     if scores:
-        columns = ["protocol", "method", *_SHOWN.values()]
-        rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SHOWN)] for r in scores]
+        columns = ["protocol", "method", *_SCORE_TITLES.values()]
+        rows = [[r["protocol"], r["method"], *(f"{r[name]:.3f}" for name in _SCORE_TITLES)] for r in scores]
         print_table("held-out configurations (sample; paper: its four machines) and applications (app)", columns, rows)
         say(f"page: {Lake.default().reports}/vectors.html")
     say(f"{alias}: {reason}")

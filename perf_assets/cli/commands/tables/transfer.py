@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perf_assets.features.tables.unpaired import TransferTable
     from perf_assets.models.transfer.evaluation import TransferEvaluation
 
-_OWN = "perf-"
+_PLATFORM_PREFIX = "perf-"
 """Beginning of the names of models that the platform registers."""
 
 
@@ -119,8 +119,10 @@ def _registered(name: str, tables: _Tables) -> dict[str, Any]:
         check_dataset_name(name)
     except ValueError as error:
         raise BadInputError(f"--register: {error}") from None
-    if name.startswith(_OWN):
-        raise BadInputError(f"--register {name!r}: names that begin with {_OWN} are made by the platform: take another")
+    if name.startswith(_PLATFORM_PREFIX):
+        raise BadInputError(
+            f"--register {name!r}: names that begin with {_PLATFORM_PREFIX} are made by the platform: take another"
+        )
     from perf_assets.core.catalogue import load_catalogue
     from perf_assets.workflows.models.datasets import PlainTable, adapt_tables, register_tables
 
