@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from nightly import FAULTS, Fault, nightly_runs
 
 from perf_assets.core.machines import MachineSpec
 from perf_assets.demo.fleet import LATER_MACHINES, SOURCE_MACHINES
 from perf_assets.demo.fleet_machines import load_machines
-from perf_assets.demo.nightly import FAULTS, Fault, nightly_runs
 from perf_assets.demo.simulated import BenchmarkRun
 from perf_assets.features.fleet.benchmark_history import levels, with_kinds
 from perf_assets.features.samples import Floats

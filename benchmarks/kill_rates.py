@@ -20,7 +20,7 @@ from transfer_data import data_folder
 
 from perf_assets.scheduling.traces.read import read_trace
 from perf_assets.scheduling.traces.trace import Trace
-from perf_assets.serving.limits import exceeded_by
+from perf_assets.serving.advice import exceeded_by
 
 RATES = (0.01, 0.05, 0.1, 0.2)
 EAGLE = "eagle_1000_jobs.csv"

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from transfer_data import data_folder
 
-from perf_assets.scheduling.moldable import STOCK, MoldableExperiment, MoldableTable, policies, sweep
+from perf_assets.scheduling.moldable import STOCK, DrawnJobs, MoldableExperiment, MoldableTable, policies, sweep
 from perf_assets.scheduling.traces.read import read_trace
 from perf_assets.workflows.scheduling.moldable import predicted_column, upper_column, with_predictions
 
@@ -87,6 +87,20 @@ def goals(means: pd.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
+def width_to_match(jobs: DrawnJobs, turnaround: float) -> float | None:
+    """Share of its nodes on which each stock job would have to run, in the same time, to have a mean turnaround."""
+    asked, low, high = jobs.experiment.table.asked, 0.0, 1.0
+    if jobs.metrics(asked).turnaround.mean <= turnaround:
+        return 1.0
+    if turnaround < float(asked.seconds[jobs.rows].mean()):
+        return None
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        is_enough = jobs.metrics(asked, factor=middle).turnaround.mean <= turnaround
+        low, high = (middle, high) if is_enough else (low, middle)
+    return low
+
+
 def matching(experiment: MoldableExperiment, load: float, seed: int) -> dict[str, dict[str, float | None]]:
     """What stock would need to be as fast as a policy: nodes of the machine, and narrower jobs at the same time."""
     jobs = experiment.draw(load, seed)
@@ -95,7 +109,7 @@ def matching(experiment: MoldableExperiment, load: float, seed: int) -> dict[str
         if name == STOCK or (name.startswith("ours") and "#0" not in name):
             continue
         goal = jobs.metrics(widths).turnaround.mean
-        nodes, width = jobs.nodes_to_match(goal), jobs.width_to_match(goal)
+        nodes, width = jobs.nodes_to_match(goal), width_to_match(jobs, goal)
         found[name] = {
             "more_nodes_of_machine": None if nodes is None else nodes / NODES - 1,
             "narrower_jobs_factor": width,

@@ -33,8 +33,6 @@ _NINETY_PERCENT = 1.645
 """Standard deviations of a normal distribution that 90% of its values are within."""
 _PAST = 1 / 3
 _MOST_FACTOR = 8
-_CLOSE = 0.01
-"""Share by which the factor on the width of jobs is told exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,19 +238,6 @@ class DrawnJobs:
             is_enough = self.metrics(asked, nodes=middle).turnaround.mean <= turnaround
             low, high = (low, middle) if is_enough else (middle, high)
         return high
-
-    def width_to_match(self, turnaround: float) -> float | None:
-        """Share of its nodes on which each stock job would have to run, in the same time, to have a mean turnaround."""
-        asked, low, high = self.experiment.table.asked, 0.0, 1.0
-        if self.metrics(asked).turnaround.mean <= turnaround:
-            return 1.0
-        if turnaround < float(asked.seconds[self.rows].mean()):
-            return None
-        while high - low > _CLOSE:
-            middle = (low + high) / 2
-            is_enough = self.metrics(asked, factor=middle).turnaround.mean <= turnaround
-            low, high = (middle, high) if is_enough else (low, middle)
-        return low
 
 
 def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str, tuple[Widths, float | None]]:

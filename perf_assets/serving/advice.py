@@ -2,22 +2,22 @@
 
 A limit is the quantile of the predicted time that jobs exceed as often as promised. Intervals of predictions hold 90%,
 so 5% of the jobs exceed their upper end; other rates take logarithms of errors as normal. Where the very job was
-measured on a machine, its time scatters as repeated runs did there, each against those before it. Times on numbers of
-nodes that nobody ran come from the model of scaling of the application's runs on that machine, where they have enough
-widths.
+measured on a machine, its time scatters as repeated runs did there, each against the median of those before it: a
+normal distribution does not hold that promise (times have long tails), nor do errors around a median that the run
+itself is part of. Times on numbers of nodes that nobody ran come from the model of scaling of the application's runs on
+that machine, where they have enough widths.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.asked_runs import stored_runs
-from perf_assets.serving.limits import exceeded_by, forward_errors
 from perf_assets.serving.predictor import MEASURED, Predictor, measured_there
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
@@ -264,3 +264,22 @@ def _job(candidate: _Candidate, is_best: bool, kill_rate: float, scatter: Sequen
         model_version=answer.model_version,
         warnings=tuple(warnings),
     )
+
+
+def forward_errors(repeated: Iterable[Sequence[float]]) -> list[float]:
+    """Logarithms of run times over the median of those before; `repeated` are seconds of the same thing, in order."""
+    return [
+        math.log(seconds[place] / median(seconds[:place])) for seconds in repeated for place in range(1, len(seconds))
+    ]
+
+
+def exceeded_by(errors: Sequence[float], kill_rate: float) -> float:
+    """The logarithm that a share of errors is above; with too few for that share, the largest is stretched.
+
+    Stretched as exponentially distributed errors ask for, as in `cross_conformal`.
+    """
+    ordered, count = sorted(errors), len(errors)
+    place = math.ceil((1 - kill_rate) * (count + 1))
+    if place <= count:
+        return ordered[place - 1]
+    return max(ordered[-1], 0.0) * math.log(kill_rate) / math.log(1 / (count + 1))

@@ -5,12 +5,12 @@ import time
 import dagster as dg
 import pytest
 
+from benchmarks.nightly import FAULTS, nightly_bundles
 from perf_assets.core.tables.health import HEALTH
 from perf_assets.defs.ingest.health import AS_BEFORE, eval_machines__health
 from perf_assets.defs.operate.alerts import alert_sensor
 from perf_assets.defs.resources import LakeResource
 from perf_assets.demo.fleet_machines import load_machines
-from perf_assets.demo.nightly import FAULTS, nightly_bundles
 from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import land

@@ -127,15 +127,12 @@ def test_what_stock_would_need(experiment: MoldableExperiment) -> None:
     jobs = experiment.draw(1.0, 1)
     asked = experiment.table.asked
     goal = 0.7 * jobs.metrics(asked).turnaround.mean
-    nodes, width = jobs.nodes_to_match(goal), jobs.width_to_match(goal)
+    nodes = jobs.nodes_to_match(goal)
     assert nodes is not None
-    assert width is not None
     assert (
         jobs.metrics(asked, nodes=nodes).turnaround.mean <= goal < jobs.metrics(asked, nodes=nodes - 1).turnaround.mean
     )
-    assert jobs.metrics(asked, factor=width).turnaround.mean <= goal
     assert jobs.nodes_to_match(0.0) is None
-    assert jobs.width_to_match(0.0) is None
 
 
 @pytest.mark.parametrize(

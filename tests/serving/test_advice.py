@@ -14,10 +14,9 @@ from perf_assets.cli.main import cli
 from perf_assets.core.errors import BadInputError, UnknownError
 from perf_assets.features.counters.derivations import deriving
 from perf_assets.readers.bundle import read_bundle
-from perf_assets.serving.advice import advise
+from perf_assets.serving.advice import advise, exceeded_by, forward_errors
 from perf_assets.serving.asked_runs import stored_runs
 from perf_assets.serving.http.app import Limits, create_app
-from perf_assets.serving.limits import exceeded_by, forward_errors
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.warehouse import Warehouse
