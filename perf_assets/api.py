@@ -85,8 +85,8 @@ class OpenLake:
     def predict(
         self, runs: "Run | Sequence[Run]", to: str, *, with_measured: bool = True, may_leave_out: bool = False
     ) -> "Rows[Prediction]":
-        """How long runs take on another machine, with 90% intervals and warnings; `to="all"` asks for every machine
-        that has a model for them, and `notes` of the result say which are left out.
+        """Predicted times of runs on another machine, with 90% intervals and warnings; `to="all"` asks for every
+        machine that has a model for them, and `notes` of the result say which are left out.
 
         A configuration that was measured there is answered by that, unless told otherwise; `model` says so. Runs that
         no model can answer are refused, or left out with a note where that is allowed.
@@ -195,7 +195,7 @@ class OpenLake:
     def compare_environments(
         self, apps: Mapping[str, float], machine: str, before: str | None = None, after: str | None = None
     ) -> "Upgrade":
-        """What an upgrade of a machine's software costs or gains on a portfolio, with 90% intervals.
+        """Costs or gains of an upgrade of a machine's software for a portfolio, with 90% intervals.
 
         Environments are given by parts of their line or by digest; by default the one that counts and the newest other.
         """
@@ -244,7 +244,7 @@ class OpenLake:
 def open_lake(root: str | Path | None = None) -> OpenLake:
     """The data lake in a folder; where none is named, PERF_ASSETS_LAKE or the project's own.
 
-    Models come from MLFLOW_TRACKING_URI, or the store in the lake. MLflow knows one store a process, so the last lake
+    Models come from MLFLOW_TRACKING_URI, or the store in the lake. MLflow knows one store per process, so the last lake
     that was opened is the lake of the process.
     """
     if root is not None:

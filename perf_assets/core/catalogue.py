@@ -60,7 +60,7 @@ class Formula(_CatalogueModel):
     architectures: tuple[str, ...] = ()
     """Micro-architectures where it holds; empty is everywhere."""
     meaning: str
-    """What exactly is counted: retired or dispatched, scalar or packed …"""
+    """Exact meaning: retired or dispatched, scalar or packed …"""
 
     def applies_to(self, microarchitecture: str | None) -> bool:
         """Whether it holds for a machine of this micro-architecture (None: not known)."""
@@ -129,7 +129,7 @@ class Catalogue:
         return " ".join(args.split())
 
     def _architecture_of(self, counters: Iterable[str]) -> str | None:
-        """What the prefixes of a machine's own events say, where no data sheet does."""
+        """Micro-architecture by the prefixes of a machine's own events, where no data sheet names it."""
         prefixes = {match[1] for counter in counters if (match := _EVENT_TABLE.match(_lowered(counter)))}
         architectures = {self.event_tables[prefix] for prefix in prefixes & self.event_tables.keys()}
         return architectures.pop() if len(architectures) == 1 else None

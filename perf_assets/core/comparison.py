@@ -68,7 +68,7 @@ class Evidence:
 
     @property
     def is_mostly_prior(self) -> bool:
-        """Whether the prior says more than all else."""
+        """Whether the prior contributes more than all other evidence."""
         return self.prior > self.measured + self.champion
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class Comparison:
         return {machine: ranked for machine, ranked in values.items() if ranked is not None}
 
     def findings(self) -> list[str]:
-        """Which machines differ beyond their intervals, by each measure; that of the ranking first."""
+        """Sentences about machines that differ beyond their intervals, by measure; the measure of the ranking first."""
         order = sorted(self.measures, key=lambda name: name != self.ranked_by)
         return [_finding(MEASURES[name], self.of(name)) for name in order] if len(self.machines) > 1 else []
 

@@ -1,4 +1,4 @@
-"""Datasets: their names, and what a site says of each in `datasets.yaml`."""
+"""Datasets: their names, and a site's settings for each in `datasets.yaml`."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ _Name = Annotated[str, AfterValidator(check_dataset_name)]
 
 
 class DatasetSettings(BaseModel):
-    """How a dataset is learned."""
+    """Settings for learning a dataset."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

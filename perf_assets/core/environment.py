@@ -12,9 +12,9 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.core.text import printable
 
 UNKNOWN = "unknown"
-"""Stands where nothing is known of the software."""
+"""Placeholder where nothing is known of the software."""
 ENVIRONMENT_TAG = "environment"
-"""Tag of a manifest that says it all."""
+"""Tag of a manifest that holds the whole line."""
 MAX_ENVIRONMENT = 300
 _SEPARATOR = "; "
 DIGEST_CHARACTERS = 8

@@ -19,7 +19,7 @@ class BadInputError(Exception):
 
 
 class UnknownError(BadInputError):
-    """Something that is asked for is not there: a machine, a model."""
+    """A requested thing does not exist: a machine, a model."""
 
 
 class UnreadableFileError(BadInputError):

@@ -88,7 +88,7 @@ class FileEntry(_ManifestModel):
 
 
 class BundleFacts(_ManifestModel):
-    """What the producer knows of a bundle beside its files."""
+    """Facts about a bundle that its producer knows and its files do not hold."""
 
     machine: Annotated[str, AfterValidator(check_machine_id)]
     kind: Literal["rajaperf", "profile", "samples"]

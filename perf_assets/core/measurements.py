@@ -24,7 +24,7 @@ class KernelTiming:
     """One RAJAPerf kernel, variant and tuning of one run."""
 
     run: str
-    """Which run of what was read: the reports' path prefix relative to what was read."""
+    """Identity of the run: path prefix of its reports, relative to the folder that was read."""
     kernel: str
     variant: str
     tuning: str
@@ -43,7 +43,7 @@ class KernelTiming:
     is_valid: bool
     invalid_reason: str | None = None
     counters: dict[str, float] = field(default_factory=dict)
-    """What else was measured of the kernel, by the tool's own name (top-down shares …)."""
+    """Further measurements of the kernel, by the tool's own name (top-down shares …)."""
     environment: str | None = None
     """Software that it was made with, where the files say."""
 

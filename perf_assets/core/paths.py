@@ -1,4 +1,4 @@
-"""Where things are: folders of a checkout or of 'perf-assets init', unless the environment moves them."""
+"""Paths: folders of a checkout or of 'perf-assets init', unless environment variables name others."""
 
 import os
 from pathlib import Path

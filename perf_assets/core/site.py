@@ -1,4 +1,4 @@
-"""What a site wants to be told, and what it keeps: `site.yaml` in the lake."""
+"""Settings of a site, `site.yaml` in the lake: alerts, retention, addresses, health of machines."""
 
 import re
 from datetime import date
@@ -82,7 +82,7 @@ class MailSettings(_Section):
 
 
 class AlertSettings(_Section):
-    """Where alerts go, and when."""
+    """Recipients of alerts, and when alerts are sent."""
 
     webhook: Annotated[str, AfterValidator(_check_address)] | None = None
     mail: MailSettings | None = None
@@ -114,7 +114,7 @@ class AddressSettings(_Section):
 
 
 class HealthSettings(_Section):
-    """What is known of how machines perform."""
+    """Knowledge about the performance of machines."""
 
     accepted: dict[str, date] = {}
     """Day per machine up to which changes of its speed are as they should be."""

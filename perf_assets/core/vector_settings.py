@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 COMPONENTS = ("vae_dnn", "random_forest", "xgboost", "pairwise")
-"""What a blend may be made of."""
+"""Methods that a blend may consist of."""
 
 
 class VaeDnnSettings(BaseModel):
@@ -24,7 +24,7 @@ class VaeDnnSettings(BaseModel):
 
 
 class VectorSettings(BaseModel):
-    """What a model of relative-performance vectors is made of."""
+    """Settings of a model of relative-performance vectors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

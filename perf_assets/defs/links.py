@@ -42,7 +42,7 @@ def measured_metadata(name: str, version: int) -> dict[str, Any]:
 
 
 def note_checklist(context: dg.AssetExecutionContext, lake: LakeResource, machine: str) -> None:
-    """Let the page of a machine without a model say what it lacks: the step that writes its page is skipped."""
+    """Write the page of a machine without a model, with what it lacks: the step for its page is skipped."""
     from perf_assets.workflows.pages.machine_page import write_checklist
 
     page = write_checklist(lake.fleet(), machine)

@@ -1,4 +1,4 @@
-"""What a command shows of the runs it executes: the lines that steps log, and nothing of Dagster's own."""
+"""Output of a command about the runs it executes: the lines that steps log, without Dagster's own."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""What the UI shows of scores of and verdicts on registered models: as materialisations, and as results of checks."""
+"""Scores of registered models and verdicts on them in the UI: as materialisations, and as results of checks."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

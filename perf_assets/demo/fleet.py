@@ -186,7 +186,7 @@ def _write_benchmark(run: BenchmarkRun, directory: Path) -> None:
 
 
 def executions(spec: MachineSpec, application: Application, scale: float) -> Iterator[tuple[int, Execution]]:
-    """What the machine can run, each with its place in the application's sequence."""
+    """Executions that are possible on the machine, each with its place in the application's sequence."""
     for index, configuration in enumerate(application.configurations(scale)):
         placement = place(spec, application, configuration)
         if placement is not None:

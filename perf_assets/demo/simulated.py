@@ -1,4 +1,4 @@
-"""What the simulation hands to the writers of file formats, and what the fleet hands to whoever lands it."""
+"""Values that the simulation hands to the writers of file formats, and bundles that the fleet offers for landing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ _MOST_CHARACTERS = 10_000
 
 @dataclass
 class Arguments:
-    """What a command line says."""
+    """Content of a command line."""
 
     numbers: dict[str, float] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def _close(arguments: Arguments, flag: str, values: Sequence[str]) -> None:
 
 
 def _pieces(word: str) -> list[tuple[str, list[str]]] | None:
-    """Flags in a word, each with the values that stand in it; None for a word that is no flag."""
+    """Flags in a word, each with the values that stand in it; None for a word that is not a flag."""
     start = _FLAG.match(word)
     if start is None:
         return None
@@ -151,12 +151,12 @@ class ArgumentColumns:
         return cls(tuple(sorted(differ, key=lambda key: (key[0], key[1], key[2] or ""))))
 
     def table(self, apps: Sequence[str], args: Sequence[str]) -> NDArray[np.float64]:
-        """One row a workload: signed log of numbers, 1 for a word; NaN for numbers that it does not have."""
+        """One row per workload: signed log of numbers, 1 for a word; NaN for numbers that it does not have."""
         return described_by(self.names, apps, args)
 
 
 def described_by(names: Sequence[str], apps: Sequence[str], args: Sequence[str]) -> NDArray[np.float64]:
-    """One row a workload: what its arguments say in columns that `ArgumentColumns` has named, as its table has it."""
+    """One row per workload: its arguments in columns that `ArgumentColumns` has named, as its table has it."""
     place = {name: position for position, name in enumerate(names)}
     absent = np.array([0.0 if "=" in name else np.nan for name in names])
     table = np.repeat(absent[None], len(apps), axis=0)

@@ -11,7 +11,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Examples, Indices, PairedSamples
 
 Unseen = Literal["application", "machine"]
-"""What is new when a prediction is made."""
+"""Unknown when a prediction is made: the application, or the machine."""
 MOST_TESTED = 50_000
 """Examples of a fold that a choice is made on."""
 
@@ -27,7 +27,7 @@ class Fold:
 
     @property
     def train(self) -> PairedSamples:
-        """What can be learned from; made anew every time, as those of all folds together may not fit into memory."""
+        """Training samples; made anew every time, as those of all folds together may not fit into memory."""
         return self.hide()
 
     def some_of_test(self, most: int = MOST_TESTED) -> Examples:

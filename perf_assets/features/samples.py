@@ -17,13 +17,13 @@ HOST = " (host)"
 
 
 def physical(machine: str) -> str:
-    """The machine that stands in the machine room."""
+    """Name of the physical machine, whichever way programs see it."""
     return machine.removesuffix(HOST)
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Questions "how long on `target`, relative to `source`?", one a position: indices into `PairedSamples`."""
+    """Questions "how long on `target`, relative to `source`?", one per position: indices into `PairedSamples`."""
 
     source: Indices
     target: Indices

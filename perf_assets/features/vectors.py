@@ -235,7 +235,7 @@ def vector_table(tables: Mapping[str, pd.DataFrame], roles: Roles) -> VectorSamp
 
 
 def as_columns(features: Floats) -> Floats:
-    """What trees are told: signed logarithms, and the same as rates (less that of the run's own time, the last)."""
+    """Inputs of trees: signed logarithms, and the same as rates (less that of the run's own time, the last)."""
     logs = signed_log(features[:, :-1])
     own = np.log(features[:, -1:])
     return np.hstack([logs, logs - own, own])

@@ -122,7 +122,7 @@ def _started(profile: DaskProfile) -> tuple[Client, Any]:
 
 
 def _submitted(arguments: dict[str, Any]) -> Any:
-    """Jobs are submitted in the background, where a refusal is a line in a log: so Slurm is asked before."""
+    """Check with Slurm before jobs are submitted in the background, where a refusal is only a line in a log."""
     from dask_jobqueue import SLURMCluster
 
     cluster = SLURMCluster(name="perf_assets", **arguments | {"n_workers": 0})

@@ -30,7 +30,7 @@ BEAT_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 _BYTES = 512
 NO_OS_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
-"""What file systems without locks answer."""
+"""Error numbers of file systems without locks."""
 
 
 @contextmanager
@@ -175,7 +175,7 @@ def _numbers(lock: Path) -> list[int]:
 
 
 def holder(lock: Path) -> str | None:
-    """Who has a lease on a lock now, for people; None where it is free, or may be taken at once."""
+    """Holder of the lease on a lock, in words; None where it is free, or may be taken at once."""
     last = _last(lock)
     return None if last is None or _parsed(last[1]).get("is_free") else _holder(last[1])
 
@@ -186,7 +186,7 @@ def _holder(content: bytes) -> str:
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
-    """What a lease says; nothing while it is being written."""
+    """Content of a lease; empty while it is being written."""
     try:
         note = json.loads(content)
     except ValueError:

@@ -24,7 +24,7 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 _GONE = (CancelledError, CommClosedError)
-"""What becomes of futures and calls when the scheduler is lost."""
+"""Errors of futures and calls when the scheduler is lost."""
 _LOOK_SECONDS = 5.0
 """How often to look, while nothing gets done, whether there are workers at all."""
 

@@ -28,7 +28,7 @@ class Address:
 
     @classmethod
     def given(cls, text: str) -> "Address":
-        """What a person typed, checked."""
+        """Address from the text that a person typed, checked."""
         address = cls(text)
         url = address.url
         if not url.database or not url.username:
@@ -156,7 +156,7 @@ class LeaseClaim:
         raise BusyError(f"{self._purpose} is running already, here or on another host, with {self._address}")
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         if self._held is not None:
             self._held = None
             with suppress(DatabaseError):
@@ -190,7 +190,7 @@ def told_of_loss(error: BaseException) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """What the server or the client library says, in one line and without its hints."""
+    """Message of the server or the client library, in one line and without its hints."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__
 

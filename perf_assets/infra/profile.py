@@ -1,4 +1,4 @@
-"""Where work runs: the profile that `PERF_ASSETS_PROFILE` names, one file each."""
+"""Profile of where work runs, one file each; `PERF_ASSETS_PROFILE` names the one in use."""
 
 import os
 from functools import cache
@@ -36,7 +36,7 @@ class MultiprocessProfile(_Settings):
     executor: Literal["multiprocess"]
     threads_per_process: _Count
     processes: _Count | None = None
-    """Processes at once; as many as the cores allow where not given."""
+    """Processes at once; by default, the number that the cores allow."""
 
 
 class LocalCluster(_Settings):
@@ -73,7 +73,7 @@ class SlurmCluster(_Settings):
 
 
 class Clusters(_Settings):
-    """The one that is used."""
+    """The cluster that is used."""
 
     local: LocalCluster | None = None
     existing: ExistingCluster | None = None

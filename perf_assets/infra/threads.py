@@ -31,7 +31,7 @@ def core_count() -> int:
 
 
 def process_count(processes: int | None) -> int:
-    """Processes that run at once, each with the budget of threads; as many as fit where not given."""
+    """Processes that run at once, each with the budget of threads; by default, the number that the cores allow."""
     threads, cores = thread_budget(), core_count()
     if processes is None:
         return max(1, cores // threads)

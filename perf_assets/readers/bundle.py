@@ -1,4 +1,4 @@
-"""A landed bundle as rows of the record: what its files say together with what its manifest says."""
+"""A landed bundle as rows of the record, from its files and its manifest."""
 
 import json
 import math
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BundleRows:
-    """What a bundle adds to the record."""
+    """Rows that a bundle adds to the record."""
 
     format: str
     """File format that was recognised."""
@@ -117,7 +117,7 @@ def _timing_row(timing: KernelTiming, manifest: Manifest, compiler: str | None, 
 
 
 def _timing_environment(timing: KernelTiming, manifest: Manifest) -> str | None:
-    """What a person says of the software, else what the files say, else what the tags say."""
+    """Software as a person gave it, else as the files name it, else as the tags do."""
     tagged = environment_of(manifest.tags)
     return tagged if manifest.tags.get(ENVIRONMENT_TAG) else timing.environment or tagged
 

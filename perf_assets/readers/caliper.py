@@ -52,7 +52,7 @@ class Row:
     kinds: tuple[str, ...] = ()
     """Attribute of each part of the path, as in function, loop, mpi.function; of whole profiles only."""
     facts: dict[str, str] = field(default_factory=dict)
-    """What the nodes of the record say beside the path (channel, rank …); of whole profiles only."""
+    """Values of the record's nodes beside the path (channel, rank …); of whole profiles only."""
 
 
 @dataclass(slots=True)

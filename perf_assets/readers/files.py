@@ -14,7 +14,7 @@ from perf_assets.core.manifest import MANIFEST_NAME, MAX_FILES, SPEC_NAME
 from perf_assets.core.text import printable
 
 HEAD_BYTES = 16 * 1024
-"""How much of a file is read at once: all of most small files, so that they are opened once."""
+"""Bytes of a file that are read at once: all of most small files, so that they are opened once."""
 MAX_DEPTH = 32
 """Directories below each other."""
 

@@ -1,4 +1,4 @@
-"""What a file is, from its first bytes and never from its name."""
+"""Kind of a file, from its first bytes and never from its name."""
 
 import re
 from enum import Enum
@@ -87,7 +87,7 @@ _XML = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE|HPCToolkitExperimen
 
 
 def kind_of(head: bytes) -> FileKind | None:
-    """What the file that starts with `head` is, unless it is a text table; None where it is unknown."""
+    """Kind of the file that starts with `head`, unless it is a text table; None where it is unknown."""
     head = head[:_LOOK_BYTES]
     for magic, kind in _MAGIC:
         if head.startswith(magic):

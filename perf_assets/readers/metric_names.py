@@ -1,4 +1,4 @@
-"""What the name of a metric says: its unit, and whether it is a run time."""
+"""Unit of a metric by its name, and whether it is a run time."""
 
 import re
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def unit_in(name: str) -> str:
 
 
 def per_second(unit: str) -> float | None:
-    """How many of a `unit` make a second; None for what is not a time."""
+    """Number of a `unit` per second; None where the unit is not one of time."""
     return _PER_SECOND.get(unit)
 
 

@@ -25,7 +25,7 @@ _RANK_FILE = re.compile(r"(?:^|/)rank_(\d{1,9})\.json$")
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    """What one file holds."""
+    """Content of one file."""
 
     source: SourceFile
     threads: list[dict[str, float]]

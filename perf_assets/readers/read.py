@@ -79,7 +79,7 @@ def read_files(sources: Sequence[SourceFile], name: str, kind: str | None) -> Re
 
 
 def kind_of_file(source: SourceFile) -> FileKind | None:
-    """What a file is; whose a Caliper profile is can stand anywhere in it."""
+    """Kind of a file; for a Caliper profile, the application that wrote it may be named anywhere in the file."""
     kind = kind_of(source.head)
     is_other = kind is FileKind.CALIPER and not caliper_profile.is_rajaperf(source.head)
     if is_other and not caliper_profile.is_rajaperf(read_bytes(source, MAX_BYTES)):
@@ -160,7 +160,7 @@ def _read_profiles(files: FilesByKind) -> Reading:
 
 
 def _shared_labels(profiles: Sequence[Profile]) -> dict[str, str]:
-    """What all profiles say."""
+    """Labels that are equal in all profiles."""
     first, *others = [profile.labels for profile in profiles]
     return {key: value for key, value in first.items() if all(labels.get(key) == value for labels in others)}
 

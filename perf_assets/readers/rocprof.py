@@ -50,7 +50,7 @@ def read_folder(run: str, counters: Sequence[SourceFile], traces: Sequence[Sourc
 
 
 def _process(source: SourceFile) -> str:
-    """What the files of one process have in common."""
+    """Common part of the names of one process's files."""
     match = _PROCESS.match(source.basename)
     return f"{source.directory}/{match[1] if match else source.basename}"
 

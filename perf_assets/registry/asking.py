@@ -23,7 +23,7 @@ _MOST_LOADED = 8
 
 @dataclass(frozen=True, eq=False)
 class TableAnswer:
-    """What a registered model says of the rows of a table."""
+    """Answers of a registered model for the rows of a table."""
 
     model: str
     version: int

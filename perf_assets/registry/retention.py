@@ -1,4 +1,4 @@
-"""Which versions and runs of the registry nothing needs any more, and removing them with their files."""
+"""Versions and runs of the registry that nothing needs any more, and their removal with their files."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Superfluous:
-    """What nothing needs any more."""
+    """Versions and runs that nothing needs any more."""
 
     versions: tuple[Key, ...]
     runs: tuple[str, ...]

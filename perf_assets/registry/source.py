@@ -94,7 +94,7 @@ def load_source(version: int) -> SourceModel:
 
 
 def load_basis(version: int) -> PriorBasis:
-    """What target models start from, of a registered version with AMMs."""
+    """Basis of target models, from a registered version with AMMs."""
     if not (fitted_folder(NAME, version) / _BASIS).is_dir():
         raise BadInputError(
             f"target models cannot start from {NAME} version {version}, which has no members without a machine: name "

@@ -259,7 +259,7 @@ def _log_data(tags: Mapping[str, str]) -> None:
 
 
 def requirements() -> list[str]:
-    """What a model needs, in the versions it was made with, as an index has them."""
+    """Packages that a model needs, in the versions it was made with, as a package index has them."""
     return [f"{name}=={version(name).partition('+')[0]}" for name in _SERVED_WITH]
 
 
@@ -283,7 +283,7 @@ def code_version() -> str:
 
 
 def first_line(error: MlflowException) -> str:
-    """What MLflow says is wrong."""
+    """First line of an error of MLflow."""
     return str(error.message).strip().splitlines()[0]
 
 

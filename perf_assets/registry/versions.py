@@ -180,7 +180,7 @@ def predecessor_of(name: str, version: int) -> int | None:
 
 
 def tags_of(name: str, version: int) -> dict[str, str]:
-    """What a version was made of; refuses where there is none of this number."""
+    """Tags that name what a version was made of; refuses where no version has this number."""
     try:
         return dict(open_store().get_model_version(name, str(version)).tags)
     except MlflowException as error:
@@ -190,7 +190,7 @@ def tags_of(name: str, version: int) -> dict[str, str]:
 
 
 def metrics_of(name: str, version: int) -> dict[str, float]:
-    """What was measured of a version by the names that all models share; nothing where its run was deleted."""
+    """Metrics of a version by the names that all models share; empty where its run was deleted."""
     client = open_store()
     run_id = client.get_model_version(name, str(version)).run_id
     try:

@@ -41,7 +41,7 @@ def split(method: str) -> tuple[str, str]:
 
 
 def describe(method: str) -> str:
-    """How run and machines are described, without the downstream model."""
+    """Description of run and machines in words, without the downstream model."""
     described = split(method)[0]
     return DESCRIPTIONS.get(described) or OTHERS.get(described) or method
 

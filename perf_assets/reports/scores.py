@@ -1,4 +1,4 @@
-"""What a table of scores says: means and spreads, changes against a baseline, winners. Nothing is typed in."""
+"""Summary of a table of scores: means and spreads, changes against a baseline, winners. Nothing is typed in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ WORTHLESS = 100.0
 
 @dataclass(frozen=True)
 class ScorePlace:
-    """Where methods are compared: rows of one experiment, one protocol and one scenario."""
+    """Place of a comparison of methods: rows of one experiment, one protocol and one scenario."""
 
     experiment: str
     protocol: str
@@ -129,7 +129,7 @@ def hardest_fold(scores: pd.DataFrame, place: ScorePlace, method: str) -> tuple[
 
 
 def origin(rows: pd.DataFrame) -> str:
-    """Which data figures are from."""
+    """Origin of the data behind the figures."""
     if rows["is_simulated"].all():
         return "simulated fleet"
     return "measured and simulated machines" if rows["is_simulated"].any() else "measured machines"

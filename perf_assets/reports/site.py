@@ -54,7 +54,7 @@ Draw = Callable[[BinaryIO], object]
 
 
 def picture(draw: Draw) -> bytes:
-    """What a function writes: drawn once, however often it is stored or shown."""
+    """Picture that a function draws: once, however often it is stored or shown."""
     buffer = io.BytesIO()
     draw(buffer)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""What can be chosen of a scheduler: the policy, what it plans with, where it kills."""
+"""Choices for a scheduler: its policy, the times that it plans with, the limits at which it kills."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ KILL_TARGET = 0.01
 
 
 class Policy(Enum):
-    """How it is decided which job starts."""
+    """Rule that decides which job starts."""
 
     FCFS = "fcfs"
     """First come, first served: nobody passes the head of the queue."""
@@ -24,7 +24,7 @@ class Policy(Enum):
 
 
 class Estimates(Enum):
-    """What a scheduler plans with."""
+    """Run times that a scheduler plans with."""
 
     USER = "user"
     """The time that the user asked for."""
@@ -48,7 +48,7 @@ class KillAt(Enum):
 
 @dataclass(frozen=True)
 class Planning:
-    """What a scheduler plans with, and where it kills."""
+    """Run times that a scheduler plans with, and limits at which it kills."""
 
     estimates: Estimates = Estimates.USER
     kill_at: KillAt = KillAt.REQUEST

@@ -27,7 +27,7 @@ RANDOM, WAIT_ONLY, IDEAL = "random", "wait only", "ideal"
 
 
 class Rule(IntEnum):
-    """How a cluster is chosen for a job."""
+    """Rule that chooses a cluster for a job."""
 
     TURNAROUND = dispatch.TURNAROUND
     """Smallest estimated wait plus predicted time."""

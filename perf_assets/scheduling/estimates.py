@@ -1,4 +1,4 @@
-"""Where the times that a scheduler plans with come from, and where it kills."""
+"""Times that a scheduler plans with, and limits at which it kills."""
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def planned(run: Floats, asked: Floats, planning: Planning) -> tuple[Floats, Flo
 
 
 def asked_seconds(trace: Trace) -> Floats:
-    """What users asked for, at least a second; infinite where they did not."""
+    """Seconds that users asked for, at least one; infinite where they did not ask."""
     return np.where(np.isfinite(trace.request), np.maximum(trace.request, LEAST_SECONDS), np.inf)
 
 

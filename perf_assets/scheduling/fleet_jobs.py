@@ -44,7 +44,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Freedom:
-    """What the scheduler may choose for a job."""
+    """Options of a job that the scheduler may choose."""
 
     nodes: bool = False
     """Fewer nodes than asked for."""
@@ -82,7 +82,7 @@ class FleetJobs:
         return cls(trace, here, machine_nodes, np.array(drawn, np.int64)[group.reshape(-1)])
 
     def jobs(self, planning: Planning, freedom: Freedom) -> tuple[Jobs, Learner]:
-        """What the simulator takes."""
+        """Jobs as the simulator takes them, with their estimates."""
         check_requests(self.trace, planning)
         options = self._options(freedom)
         job, problem_run = options[:, 0], options[:, 1]

@@ -1,4 +1,4 @@
-"""What a schedule is judged by."""
+"""Metrics that judge a schedule."""
 
 from dataclasses import dataclass
 

@@ -37,7 +37,7 @@ _MOST_FACTOR = 8
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """Where each row of a table runs under a policy."""
+    """Width of each row of a table under a policy."""
 
     nodes: Integers
     seconds: Floats
@@ -65,7 +65,7 @@ class MoldableTable:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, nodes: int) -> "MoldableTable":
-        """Rows of a table with `app`, `nodes`, `runtime_seconds`, for a machine of so many nodes."""
+        """Rows of a table with `app`, `nodes`, `runtime_seconds`, for a machine of `nodes` nodes."""
         absent = [name for name in ("app", "nodes", "runtime_seconds") if name not in frame]
         if absent:
             raise BadInputError(f"the table of jobs has no column {listed(absent)}")
@@ -209,7 +209,7 @@ class DrawnJobs:
     """What users asked for, in seconds."""
 
     def jobs(self, widths: Widths, factor: float = 1.0) -> Jobs:
-        """What the simulator takes; `factor` makes all jobs narrower, at the same time."""
+        """Jobs as the simulator takes them; `factor` makes all jobs narrower, at the same time."""
         seconds = np.maximum(widths.seconds[self.rows], LEAST_SECONDS)
         nodes = np.maximum(np.ceil(widths.nodes[self.rows] * factor), 1).astype(np.int64)
         doubled = np.ceil(np.log2(np.maximum(seconds / self.limit, 1.0)))
@@ -218,7 +218,7 @@ class DrawnJobs:
         return Jobs(self.submit, np.arange(count + 1), np.zeros(count, np.int64), nodes, seconds, limit, limit)
 
     def metrics(self, widths: Widths, *, nodes: int | None = None, factor: float = 1.0) -> Metrics:
-        """What a policy is worth under EASY backfilling, on this machine or a larger one."""
+        """Metrics of a policy under EASY backfilling, on this machine or a larger one."""
         machine = Machine("nodes", nodes or self.experiment.nodes)
         return measure(simulate((machine,), self.jobs(widths, factor), Policy.EASY))
 
@@ -227,7 +227,7 @@ class DrawnJobs:
         return float(widths.nodes[self.rows].mean())
 
     def nodes_to_match(self, turnaround: float) -> int | None:
-        """Fewest nodes on which stock jobs have a mean turnaround; None where many times as many do not."""
+        """Fewest nodes on which stock jobs have a mean turnaround; None where even many times more do not suffice."""
         asked, low, high = self.experiment.table.asked, self.experiment.nodes - 1, self.experiment.nodes
         while self.metrics(asked, nodes=high).turnaround.mean > turnaround:
             low, high = high, 2 * high
@@ -241,7 +241,7 @@ class DrawnJobs:
 
 
 def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str, tuple[Widths, float | None]]:
-    """Where every policy runs the rows of the table, and the tolerance that it chose for a load.
+    """Widths of the rows of the table by policy, and the tolerance that it chose for a load.
 
     Stock, the fewest nodes, the choices that the table brings, and each of its predictions with ModelX's tolerances and
     with a chosen one.

@@ -1,4 +1,4 @@
-"""Where else jobs of a log could have run: fewer nodes and other machines, as models of their applications say."""
+"""Other ways to run jobs of a log: fewer nodes and other machines, as models of their applications predict."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What became of the jobs, in the order of submission."""
+    """Outcome of the jobs, in the order of submission."""
 
     machines: tuple[Machine, ...]
     jobs: Jobs

@@ -15,7 +15,7 @@ _MOST_NODES_FACTOR = 8
 
 @dataclass(frozen=True)
 class Strategy:
-    """A policy with what it plans with and what it may choose."""
+    """A policy, the times that it plans with, and the options that it may choose."""
 
     policy: Policy
     planning: Planning
@@ -64,7 +64,7 @@ def better_loads(loads: Sequence[float], ours: Sequence[float], theirs: Sequence
 
 
 def nodes_to_match(fleet: FleetJobs, strategy: Strategy, machine: Machine, turnaround: float) -> int | None:
-    """Fewest nodes with which a strategy reaches a mean turnaround; None where many times as many do not."""
+    """Fewest nodes with which a strategy reaches a mean turnaround; None where even many times more do not suffice."""
 
     def reaches(nodes: int) -> bool:
         wider = FleetJobs(fleet.trace, fleet.problems, [nodes], fleet.problem)
@@ -82,5 +82,5 @@ def nodes_to_match(fleet: FleetJobs, strategy: Strategy, machine: Machine, turna
 
 
 def measured(fleet: FleetJobs, strategy: Strategy, machines: tuple[Machine, ...]) -> Metrics:
-    """What a strategy is worth."""
+    """Metrics of a strategy."""
     return measure(strategy.schedule(fleet, machines))

@@ -125,7 +125,7 @@ def stored_runs(
 
 
 def _advice(lake: Lake, machine: str, app: str | None) -> str:
-    """What could have been meant."""
+    """Advice on what could have been meant."""
     query = f"SELECT DISTINCT app FROM {FEATURES.name} WHERE machine = ? AND wall_seconds IS NOT NULL ORDER BY app"
     apps = [str(name) for name in open_warehouse(lake).frame(query, [machine])["app"]]
     if not apps:
@@ -145,7 +145,7 @@ def _read(path: Path, kind: str | None) -> Reading:
 
 
 def _facts(path: Path, machine: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """What is known of the files beside their content, and a name for them."""
+    """Facts about the files beside their content, and a name for them."""
     if not (path / MANIFEST_NAME).is_file():
         return dict(given), path.name or "."
     manifest = parse_manifest(LandedBundle(path.absolute()).manifest_bytes)
@@ -156,7 +156,7 @@ def _facts(path: Path, machine: str, given: Mapping[str, Any]) -> tuple[dict[str
 
 
 def _merged(path: Path, runs: Sequence[Row], counters: Sequence[Row]) -> list[Row]:
-    """One row a configuration."""
+    """One row per configuration."""
     by_run: dict[str, dict[str, float]] = defaultdict(dict)
     for row in counters:
         by_run[row["run"]][row["counter"]] = row["value_mean_over_ranks"]

@@ -227,7 +227,7 @@ def reference_run(target: ServedTarget, observation: Observation) -> CheckedRun:
 
 
 def next_step(lake: Lake, machine: str) -> str:
-    """What to do to get a target model of a machine that has none."""
+    """Advice on how to get a target model of a machine that has none."""
     return Readiness.of(Fleet(lake), machine).next_step
 
 

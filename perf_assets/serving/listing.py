@@ -63,7 +63,7 @@ _VARIABLE = "elapsed_seconds"
 
 
 def references(machine: str, predictions: Sequence[Prediction]) -> dict[str, Any]:
-    """One test a configuration: the predicted time, and how far below and above it a run may lie.
+    """One test per configuration: the predicted time, and how far below and above it a run may lie.
 
     Tolerances are shares of the value, the lower one negative: the ends of the 90% interval. Of a configuration that
     was measured several times on the source, the narrowest prediction is taken.

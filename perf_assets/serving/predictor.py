@@ -1,4 +1,4 @@
-"""Which model answers which run, for the command line, Python and HTTP alike."""
+"""Choice of the model that answers a run, for the command line, Python and HTTP alike."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ class Predictor:
         return champion if champion is not None and run.machine != target and champion.serves(run) else None
 
     def predict(self, runs: Sequence[Run], target: str, *, with_measured: bool = False) -> list[Prediction]:
-        """How long each run takes on the target, by what knows most of it.
+        """Predicted time of each run on the target, by the source that knows most of it.
 
         That is a measurement there (if wanted); the target's champion, from the run itself if it is of the champion's
         reference machine, else from the same configuration there; the source models.
@@ -152,7 +152,7 @@ class Predictor:
         )
 
     def _advice(self, machine: str) -> str:
-        """What to do about a machine that has no champion which starts from runs on another machine."""
+        """Advice for a machine without a champion that starts from runs on another machine."""
         name = self.models.asked_with_tables(machine)
         if name is None:
             return next_step(self.lake, machine)

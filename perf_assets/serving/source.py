@@ -31,7 +31,7 @@ class ServedSource:
 
     @classmethod
     def load(cls, versions: Mapping[str, int], catalogue: Catalogue) -> "ServedSource":
-        """What the aliases point to."""
+        """The source models that the aliases point to."""
         return cls(load_source(versions[WITH_AMM]), versions, catalogue)
 
     def knowing(self, descriptions: Descriptions) -> "ServedSource":

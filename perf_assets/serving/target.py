@@ -287,13 +287,13 @@ class ServedTarget:
         )
 
     def _champion(self, questions: Questions) -> tuple[Floats, Floats, Sequence[str]]:
-        """What the champion alone says: log seconds, half width of their interval, and of other ranks how it knows."""
+        """Answers of the champion alone: log seconds, half width of their interval, and of other ranks how it knows."""
         predicted = self.adapted.predict(questions)
         notes = predicted.reasons if questions.ranks else [""] * len(predicted.log_time)
         return predicted.log_time, predicted.log_time - predicted.lower, notes
 
     def _view_of(self, run: Run) -> tuple[str, list[str]]:
-        """How the program sees the machine, and what to say of it."""
+        """The machine as the program sees it, and warnings about that."""
         host = f"{self.machine}{HOST}"
         if host not in self.adapted.samples.machines:
             return self._existing(self.machine), []

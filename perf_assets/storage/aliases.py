@@ -121,7 +121,7 @@ def _text(document: Mapping[str, object]) -> bytes:
 
 
 def same_name(name: str) -> str:
-    """What is left of an application's name without case, ending and version: Kripke.exe and kripke-1.2 are alike."""
+    """Name of an application without case, ending and version: Kripke.exe and kripke-1.2 are alike."""
     stem = _ENDING.sub("", name.casefold())
     return re.sub(r"[-_ .]", "", stem) or name.casefold()
 

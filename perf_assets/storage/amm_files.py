@@ -55,7 +55,7 @@ def export_amms(rows: "pd.DataFrame", path: Path) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class StoredAmms:
-    """What an exported JSON file holds."""
+    """Content of an exported JSON file."""
 
     encoder_version: str
     vectors: dict[str, list[float]]

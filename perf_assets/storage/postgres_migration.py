@@ -37,14 +37,14 @@ class DatabaseFiles:
 
 
 def dagster_files(home: Path) -> DatabaseFiles:
-    """What Dagster keeps in a home."""
+    """SQLite files of Dagster in a home."""
     shards = sorted(path for path in (home / "history" / "runs").glob("*.db") if path.stem != "index")
     every = (home / "history" / "runs.db", home / "history" / "runs" / "index.db", home / "schedules" / "schedules.db")
     return DatabaseFiles("dagster", tuple(path for path in every if path.is_file()), tuple(shards))
 
 
 def mlflow_files(store: Path) -> DatabaseFiles:
-    """What MLflow keeps in its one file."""
+    """SQLite file of MLflow."""
     return DatabaseFiles("mlflow", (store,) if store.is_file() else ())
 
 

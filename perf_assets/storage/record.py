@@ -45,7 +45,7 @@ _SCHEMAS = {table.name: arrow_schema(table) for table in (BUNDLES, *RECORD_TABLE
 
 @dataclass(frozen=True)
 class RecordLimits:
-    """How much is written at once."""
+    """Limits of one write."""
 
     parts: int = 32
     """Parts of a machine before they are merged into one."""
@@ -97,7 +97,7 @@ class MachineRecord:
         return {row["bundle"]: row for row in self.ledger().filter(condition).to_pylist()}
 
     def digest(self) -> str:
-        """Changes whenever what counts changes; empty where there is no record."""
+        """Digest of all that counts, which changes with it; empty where there is no record."""
         return hashlib.sha256(self._bytes()).hexdigest() if self.ledger_file().is_file() else ""
 
     def _bytes(self) -> bytes:
@@ -204,7 +204,7 @@ def _with_dataset(ledger: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What counted of a machine's record at one moment."""
+    """Content of a machine's record that counted at one moment."""
 
     digest: str
     """Digest of the ledger; empty where there is none."""

@@ -34,7 +34,7 @@ def open_warehouse(lake: Lake, wait_seconds: float = 60.0) -> Warehouse:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Machines of a lake: what its tables say of all of them, or of one."""
+    """Machines of a lake: content of its tables about all of them, or about one."""
 
     lake: Lake
 
@@ -132,7 +132,7 @@ class Fleet:
         }
 
     def provenance(self, machine: str | None = None) -> dict[str, str]:
-        """What models are made from, of all machines or of one: how many manifests, and one digest of all of theirs."""
+        """Data behind models, of all machines or of one: number of manifests, and one digest of all of theirs."""
         query = f"""
             SELECT machine, bundle_digest FROM {BUNDLES.name}
             WHERE status = 'ingested' AND $machine IN (machine, '') ORDER BY ALL
@@ -146,7 +146,7 @@ class Fleet:
         }
 
     def formulas(self, machine: str) -> list[Resolved]:
-        """How the catalogue reads a machine's counters."""
+        """Formulas by which the catalogue reads a machine's counters."""
         return self.catalogue.resolve(*self.warehouse.counters_of(machine))
 
     def unmapped_counters(self, machine: str) -> list[str]:

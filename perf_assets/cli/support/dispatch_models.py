@@ -1,4 +1,4 @@
-"""What the champions of a lake say of the speeds of workloads on clusters, as people ask them."""
+"""Speeds of workloads on clusters, as the champions of a lake predict them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What the models of a lake say of the jobs of a log: widths on its machine, and other machines."""
+"""Predictions for the jobs of a log: other widths on its machine, and other machines."""
 
 from collections.abc import Callable, Sequence
 from math import exp
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def modelled(
     predictor: "Predictor", trace: "Trace", machine: str, nodes: int, others: "Sequence[Machine]" = ()
 ) -> "ModelledJobs":
-    """What the models of a lake say of a log's applications: widths on its machine, and other machines."""
+    """Predictions for the applications of a log: other widths on its machine, and other machines."""
     from perf_assets.models.scaling.runs import NODES
     from perf_assets.scheduling.other_ways import NINETY_PERCENT, ModelledJobs
     from perf_assets.scheduling.simulate import Machine

@@ -66,7 +66,7 @@ why_option: Callable[[Function], Function] = click.option(
 
 
 def run_options(function: Function) -> Function:
-    """What the files of a run may not say."""
+    """Add the options for facts about a run that its files may lack."""
     options = (
         click.option("--app", help="Application."),
         click.option("--args", help="Arguments of the application."),

@@ -165,7 +165,7 @@ def listens(path: Path) -> bool:
 
 
 def code_socket(home: Path) -> Path:
-    """Where the definitions of a Dagster home are served: a folder that only its owner may enter.
+    """Socket that serves the definitions of a Dagster home, in a folder that only its owner may enter.
 
     Not in the home itself: the path of a socket has 107 bytes at most. Whoever reaches it may run code as its owner.
     """

@@ -1,4 +1,4 @@
-"""What is done where something is taken back: warehouse, partitions, models and pages."""
+"""Updates after something was taken back: warehouse, partitions, models and pages."""
 
 from perf_assets.cli.support.output import say, say_stage
 from perf_assets.core.errors import BadInputError
@@ -28,7 +28,7 @@ def has_model(machine: str) -> bool:
 
 
 def adapt_again(machine: str) -> None:
-    """Put a model of what remains of a machine in the place of the one before; where that is too little, none."""
+    """Replace a machine's model by one of the runs that remain; where they are too few, remove it."""
     from perf_assets.defs.operate.launch import adapt_machines
     from perf_assets.registry.target import registered_name
     from perf_assets.registry.versions import forget, newest_version, promote
@@ -61,7 +61,7 @@ def remove_machine(lake: Lake, machine: str) -> None:
 
 
 def say_of_sources(machine: str) -> None:
-    """Tell where source models were trained with what is taken back."""
+    """Warn where source models were trained with data that is taken back."""
     if not has_registry():
         return
     from perf_assets.registry.source import NAME, WITH_AMM

@@ -5,7 +5,7 @@ from perf_assets.core.tables.canonical import VECTOR_FEATURES, XAMM_FEATURES, Fe
 from perf_assets.core.tables.schema import COUNTER, IS_SIMULATED, MACHINE, RUNNING_RATIO, UNIT, Column, Table, Type
 
 CONFIGURATION = ("app", "args", "ranks", "threads")
-"""What makes two runs on two machines runs of the same thing."""
+"""Columns that two runs on two machines share where they are runs of the same configuration."""
 
 _CONFIGURATION = (
     Column("app", Type.TEXT, "Application"),

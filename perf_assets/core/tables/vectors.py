@@ -4,7 +4,7 @@ from perf_assets.core.tables.schema import IS_SIMULATED, Column, Table, Type
 from perf_assets.core.tables.verdicts import CHALLENGER, PROMOTED
 
 ALL_APPS = "(all)"
-"""Stands for all applications together."""
+"""Placeholder for all applications together."""
 PAPER_MACHINES = ("quartz", "ruby", "corona", "lassen")
 PAPER_PROTOCOL = "paper"
 """Unseen configurations on the four machines of Nichols et al. alone."""

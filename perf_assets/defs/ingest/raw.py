@@ -19,7 +19,7 @@ _LOG_EVERY = 500
 
 
 class ReadBundlesConfig(dg.Config):
-    """What to read."""
+    """Choice of bundles to read."""
 
     reread: bool = Field(default=False, description="Read all landed bundles again, also those in the record")
 

@@ -28,7 +28,7 @@ _RETRY_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class TickLimits:
-    """How much one tick does; the next goes on with the machines that are left."""
+    """Limits of one tick; the next tick goes on with the machines that are left."""
 
     bundles: int = 20_000
     """Manifests that are looked at."""
@@ -68,7 +68,7 @@ def landing_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> d
 
 
 def look(context: dg.SensorEvaluationContext, lake: LakeResource, limits: TickLimits) -> dg.SensorResult:
-    """Ask for runs of machines with new content, as many as one tick may; the next goes on from there."""
+    """Request runs of machines with new content, up to the limits of one tick; the next tick goes on from there."""
     for run_id in end_dead_runs(context.instance):
         context.log.warning(f"run {run_id[:8]} had lost its process and was ended")
     for line in quarantine_strays(lake.lake()):
@@ -117,7 +117,7 @@ def not_begun(instance: dg.DagsterInstance, job_name: str) -> set[str]:
 
 
 def _machines_of_this_tick(lake: Lake, cursor: _LandingCursor, most_bundles: int) -> Iterator[tuple[str, str]]:
-    """Machines with the digest of their landing zone, from where the last tick ended, as many as fit into one."""
+    """Machines with the digest of their landing zone, from where the last tick ended, up to the limits of one tick."""
     every = lake.machines()
     cursor.digests = {machine: digest for machine, digest in cursor.digests.items() if machine in every}
     ordered = [machine for machine in every if machine > cursor.after]
@@ -155,5 +155,5 @@ def again(context: dg.SensorEvaluationContext, asked: dict[str, int], job_name: 
 
 
 def _run_key(lake: Lake, machine: str, landed_digest: str) -> str:
-    """What is to be ingested on top of what: content that comes back after another is asked for again."""
+    """Key of the landed content and the content before it: content that comes back after another is requested again."""
     return f"{machine}:{landed_digest[:16]}:{MachineRecord(lake.record, machine).digest()[:16]}"

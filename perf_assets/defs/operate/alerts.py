@@ -20,7 +20,7 @@ _TOLD_CHECKS = {
     "machines_are_fresh": "machines were not measured for long",
     "performs_as_before": "performs otherwise than before",
 }
-"""Checks that block nothing, and are told of all the same."""
+"""Checks that block nothing, but cause alerts."""
 _RUNS_PER_TICK = 200
 _OVERLAP_SECONDS = 120.0
 """Runs that ended so long before the last tick are looked at again: one may have been noted late."""
@@ -29,10 +29,10 @@ _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 
 @dataclass
 class _Memory:
-    """What the sensor keeps between its ticks."""
+    """State of the sensor between its ticks."""
 
     begun: float
-    """When there was somebody to tell: what ended before is not told."""
+    """Time from which on somebody receives alerts: runs that ended earlier cause none."""
     until: float
     seen: list[str] = field(default_factory=list)
     """Runs that ended lately and were looked at."""
@@ -40,7 +40,7 @@ class _Memory:
 
     @classmethod
     def read(cls, text: str | None, now: float) -> "_Memory":
-        """What was kept; a sensor that begins looks at what happens from now on."""
+        """Stored state; a new sensor begins with the events from now on."""
         if not text:
             return cls(now, now)
         known = json.loads(text)
@@ -56,7 +56,7 @@ class _Memory:
     description="Tells people, as site.yaml says, of failed runs and blocking checks, drift, stale machines and disks",
 )
 def alert_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Look at the runs that ended since the last tick, and at the disks; tell once of each thing."""
+    """Look at the runs that ended since the last tick, and at the disks; send one alert per problem."""
     memory = _Memory.read(context.cursor, time.time())
     try:
         settings = load_site(lake.lake().root).alerts
@@ -102,7 +102,7 @@ def _ended_since(instance: dg.DagsterInstance, memory: _Memory) -> Iterator[dg.R
 
 
 def _of_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[Alert, bool]]:
-    """What a run says of things that people are told of, and whether it is wrong."""
+    """Alerts that follow from a run, each with whether something is wrong now."""
     partition = run.tags.get("dagster/partition", "")
     of, link = f" of {partition}" if partition else "", noted_addresses().run(run.run_id)
     has_failed = run.status == dg.DagsterRunStatus.FAILURE
@@ -124,7 +124,7 @@ def _of_run(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[tuple[
 
 
 def _why(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
-    """What a failed run says in one line."""
+    """Message of a failed run in one line."""
     if run.status != dg.DagsterRunStatus.FAILURE:
         return ""
     for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):

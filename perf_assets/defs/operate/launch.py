@@ -91,7 +91,7 @@ def _of_steps(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class MachineOutcome:
-    """How ingesting one machine went."""
+    """Outcome of ingesting one machine."""
 
     machine: str
     seconds: float

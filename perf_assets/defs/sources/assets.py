@@ -49,7 +49,7 @@ class TrainingConfig(dg.Config):
 
 
 class EncoderConfig(TrainingConfig):
-    """What a training of the encoder tries."""
+    """Settings for training the encoder."""
 
     choose_options: bool = Field(
         default=True,
@@ -58,7 +58,7 @@ class EncoderConfig(TrainingConfig):
 
 
 class SourceConfig(TrainingConfig):
-    """What a training of source models tries."""
+    """Settings for training source models."""
 
     without_amm: list[str] = Field(
         default=[], description="Methods without AMMs to choose from; all where none is named"

@@ -22,14 +22,14 @@ _REPORT = model_spec(
 
 
 class ExperimentsConfig(dg.Config):
-    """How much to compute."""
+    """Extent of the experiments."""
 
     seeds: int = Field(default=3, ge=1, description="Repetitions; `best` is fitted with the first seed only")
     methods: list[str] = Field(default=[], description="Methods that are scored; all where none is named")
 
 
 class PicturesConfig(dg.Config):
-    """What to draw."""
+    """Choice of pictures."""
 
     embeddings: list[str] = Field(
         default=[], description="Kinds of embeddings (raw, tabnet, nn, ae, vae); all where none is named"

@@ -42,7 +42,7 @@ _WORKFLOW = "perf_assets.workflows.models.target"
 
 
 class AdaptationConfig(TrainingConfig):
-    """When to fit."""
+    """Condition for a new fit."""
 
     only_if_changed: bool = Field(
         default=True, description="Keep the registered version where it was made of the same data"
@@ -50,7 +50,7 @@ class AdaptationConfig(TrainingConfig):
 
 
 class AdaptConfig(AdaptationConfig):
-    """What to start from, and how much to fit to."""
+    """Source version to start from, and extent of the fit."""
 
     source_version: int = Field(
         default=0, ge=0, description="Version of perf-source to start from; 0 is the one in use"
@@ -70,7 +70,7 @@ class AdaptConfig(AdaptationConfig):
 
 
 class SeedsConfig(dg.Config):
-    """How much to compute."""
+    """Number of repetitions."""
 
     seeds: int = Field(default=5, ge=1, description="Random draws of shots")
     shots: list[int] = Field(default=[0, 5, 10, 20, 50], description="Numbers of runs on the machine")

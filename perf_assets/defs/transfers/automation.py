@@ -27,7 +27,7 @@ _UNFINISHED = [
 
 @dataclass
 class _DatasetCursor:
-    """What the sensor remembers: a digest per dataset, little else."""
+    """State of the sensor: mainly one digest per dataset."""
 
     assembled: dict[str, str] = field(default_factory=dict)
     """Rows of each dataset when its table was last asked for."""

@@ -38,7 +38,7 @@ class NetConfig(VaeDnnSettings, dg.Config):
 
 
 class BlendConfig(VectorSettings, dg.Config):
-    """What a vector model is made of."""
+    """Components of a vector model."""
 
     net: NetConfig = Field(default=NetConfig(), description="Settings of the method vae_dnn")
 
@@ -71,7 +71,7 @@ class VectorConfig(BlendConfig):
 
 
 class VectorScoresConfig(BlendConfig):
-    """How much to compute."""
+    """Extent of the evaluation."""
 
     relative_to: str = _RELATIVE_TO
     seeds: int = Field(default=1, ge=1, description="Repetitions, each with another split")
@@ -214,7 +214,7 @@ def _shown(made: vectors.Made) -> Metadata:
 
 
 def _alike(model: "VectorModel", joined: tuple[str, ...]) -> pd.DataFrame:
-    """Which known machines those that joined are like."""
+    """Known machines that resemble each machine that joined."""
     return pd.DataFrame(
         [
             {"machine": machine, "new": name, "known": known, "weight": weight}

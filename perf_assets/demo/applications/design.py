@@ -32,7 +32,7 @@ class Configuration:
     footprint_bytes: float
     """Memory of one rank."""
     phases: tuple[Phase, ...]
-    """What one rank does."""
+    """Work of one rank."""
 
     @property
     def key(self) -> str:
@@ -84,7 +84,7 @@ class Application:
     imbalance: float
     """Spread of the ranks' work: standard deviation of its logarithm."""
     coarse: Grid
-    """What people run by hand."""
+    """Configurations that people run by hand."""
     fine: Grid
     """Continues where the coarse grid ends."""
     describe: Callable[..., Configuration | None]

@@ -20,7 +20,7 @@ _DIRECTION_SETS = 8
 
 @dataclass(frozen=True)
 class _Block:
-    """What one rank holds."""
+    """Part of the problem on one rank."""
 
     zones: float
     groups: float

@@ -1,4 +1,4 @@
-"""What a program does: phases of work of one rank, with the communication and files that belong to them."""
+"""Behaviour of a program: phases of work of one rank, with the communication and files that belong to them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class FileTraffic:
-    """What one rank reads and writes during a phase."""
+    """Bytes that one rank reads and writes during a phase."""
 
     read_bytes: float = 0.0
     written_bytes: float = 0.0

@@ -1,4 +1,4 @@
-"""How long work takes on one device, and what its memory system sees of it.
+"""Time of work on one device, and the traffic in its memory system.
 
 Time joins launches, transfers, arithmetic, and memory and L2 bandwidth limited by the parallelism at hand.
 """

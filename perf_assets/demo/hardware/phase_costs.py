@@ -1,4 +1,4 @@
-"""What one phase of a program costs a rank: on the processors, on a device, in messages and in files.
+"""Costs of one phase of a program for a rank: on the processors, on a device, in messages and in files.
 
 Costs are seconds and amounts of the quantities that tools can count.
 """
@@ -19,7 +19,7 @@ _BLOCK_THREADS = 256
 _ON_NODE_LATENCY_SECONDS = 0.5e-6
 """A message between two ranks of one node."""
 _SOFTWARE_LATENCY_SECONDS = 0.7e-6
-"""What MPI adds to the network's own latency."""
+"""Latency that MPI adds to that of the network."""
 _NETWORK_SHARE = 0.8
 _ON_NODE_BANDWIDTH_SHARE = 0.25
 """Copies through shared memory against peak memory bandwidth."""
@@ -113,7 +113,7 @@ def _stalls(work: Work, core_cycles: float, memory_cycles: float, mispredicted: 
 
 
 def _counts(spec: MachineSpec, work: Work, threads: int) -> Amounts:
-    """What a node counts for some work, all but times."""
+    """Counts of a node for some work, without times."""
     mix = processor.instructions(spec, work)
     traffic = processor.cache_traffic(spec, work, threads)
     flops = work.double_flops + work.single_flops

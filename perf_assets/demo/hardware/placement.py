@@ -1,4 +1,4 @@
-"""Where the ranks of a run go."""
+"""Placement of the ranks of a run on nodes."""
 
 from dataclasses import dataclass
 from math import ceil

@@ -1,4 +1,4 @@
-"""How long work takes on the processors of a node, and what its caches and instructions see of it.
+"""Time of work on the processors of a node, with its cache traffic and its instructions.
 
 Time joins in-core time, traffic at each cache level and memory, latency of irregular accesses, mispredicted branches,
 atomics and the cost of parallel regions.

@@ -1,4 +1,4 @@
-"""What a run does that a tool could count, before any machine gives it a name.
+"""Quantities of a run that a tool could count, before a machine gives them names.
 
 Host quantities are kept per rank and thread, device quantities per rank with a GPU. The order is that of the columns
 of the arrays that hold them.

@@ -1,4 +1,4 @@
-"""What a piece of work does, and what it costs at any memory hierarchy.
+"""A piece of work, and its cost on any memory hierarchy.
 
 Work is described by its loops: operations, and streams of memory accesses with their reuse distances. The model of
 processors (`processor.py`) and of devices (`device.py`) turn it into seconds. The constants of all three hold for all
@@ -36,7 +36,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is to be computed on one node (processors) or one device; totals over all threads."""
+    """Computation on one node (processors) or one device; totals over all threads."""
 
     streams: tuple[Stream, ...] = ()
     double_flops: float = 0.0

@@ -1,4 +1,4 @@
-"""What the profiling runs of an execution leave behind: files of counters, or rows of a table."""
+"""Results of the profiling runs of an execution: files of counters, or rows of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -82,7 +82,7 @@ class _Metrics:
         self._facts = [value(f"any#any#max#{name}", name, _DOUBLE) for name in _KERNEL_FACTS]
 
     def values(self, seconds: float, ranks: int, facts: tuple[int, ...]) -> dict[int, str]:
-        """What a record holds: time of one rank, and facts of a kernel."""
+        """Content of a record: time of one rank, and facts of a kernel."""
         numbers = dict.fromkeys(self._times, f"{seconds:f}")
         numbers |= {self._sum: f"{seconds * ranks:f}", self._count: str(ranks), self._total: f"{seconds * ranks:f}"}
         return numbers | {attribute: f"{fact:f}" for attribute, fact in zip(self._facts, facts, strict=True)}
@@ -102,7 +102,7 @@ def _facts(kernel: KernelRun) -> tuple[int, ...]:
 
 
 def _largest(kernels: Iterable[KernelRun]) -> tuple[int, ...]:
-    """What a region above several kernels shows."""
+    """Facts that a region above several kernels shows: the largest of theirs."""
     return tuple(max(column) for column in zip(*map(_facts, kernels), strict=True))
 
 

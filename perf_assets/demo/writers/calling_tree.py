@@ -186,7 +186,7 @@ class CallingTree:
         return rows
 
     def spread(self, run: ProfiledRun) -> NDArray[np.float64]:
-        """What each statement holds of each profile's totals; shape (profiles, statements, metrics)."""
+        """Share of each statement in each profile's totals; shape (profiles, statements, metrics)."""
         kinds = np.array([profile.kind for profile in profiles_of(run)])
         totals = totals_of(run)
         shares = self.shares[kinds]

@@ -109,7 +109,7 @@ class _Sources:
         return start + _TABLE_HEADER.size + _FUNCTION.size * row
 
     def address(self, function: Scope) -> int:
-        """Where a function starts in its load module."""
+        """Address of a function's start in its load module."""
         return 0x401000 + 0x400 * self.functions.index((function.place, function.name, function.line))
 
 

@@ -61,7 +61,7 @@ def _outcome(run: BenchmarkRun) -> str:
 
 
 def _standard_output(suite: Suite, kernels: str) -> str:
-    """What the program prints until it runs the kernels."""
+    """Output of the program before it runs the kernels."""
     run = suite.run
     head, _, rows = kernels.partition("\n")
     columns = "\n".join("-".join(column) for column in suite.columns)

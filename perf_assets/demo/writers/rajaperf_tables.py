@@ -1,4 +1,4 @@
-"""What all releases of RAJAPerf write alike: the command of a run; timing, speedup, figure of merit."""
+"""Parts that all releases of RAJAPerf write in the same way: the command of a run; timing, speedup, figure of merit."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class Suite:
 
     @cached_property
     def cells(self) -> dict[tuple[str, Column], KernelRun]:
-        """What was run."""
+        """Kernel runs by kernel and column of the report."""
         return {(kernel.kernel, (kernel.variant, kernel.tuning)): kernel for kernel in self.run.kernels}
 
     @cached_property
@@ -56,7 +56,7 @@ class Suite:
 
     @property
     def combiners(self) -> tuple[str, ...]:
-        """Which combinations of the passes are reported."""
+        """Names of the combinations of passes that are reported."""
         return tuple(COMBINERS) if self.run.passes > 1 else ("Average",)
 
     @property
@@ -75,7 +75,7 @@ class Suite:
 
 
 def output_directory(run: BenchmarkRun) -> str:
-    """Where the run wrote its reports on its machine."""
+    """Folder of the run's reports on its machine."""
     return f"/scratch/rajaperf/{run.machine}_t{run.threads}_s{run.requested_size}"
 
 

@@ -14,7 +14,7 @@ FIRST_GPU_THREAD = 500
 
 
 class ThreadKind(IntEnum):
-    """Where a profile's samples come from."""
+    """Origin of a profile's samples."""
 
     MAIN = 0
     WORKER = 1

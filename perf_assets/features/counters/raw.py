@@ -55,12 +55,12 @@ def counters_in(formulas: Sequence[Resolved]) -> list[str]:
 
 
 def save_formulas(path: Path, formulas: Sequence[Resolved]) -> None:
-    """Store as JSON."""
+    """Write formulas to a JSON file."""
     path.write_text(json.dumps([asdict(formula) for formula in formulas]))
 
 
 def load_formulas(path: Path) -> list[Resolved]:
-    """Stored ones."""
+    """Formulas from a JSON file."""
     try:
         return [
             Resolved(row["quantity"], tuple((tuple(n), float(f)) for n, f in row["terms"]), row["meaning"])

@@ -22,9 +22,9 @@ RUN_COLUMNS = (
     "threads",
     "wall_seconds",
 )
-"""What is known of an application run on its source machine: the features of xAMM, and its configuration."""
+"""Features of an application run on its source machine: the features of xAMM, and its configuration."""
 KERNEL_COLUMNS = ("bytes_per_rep", "flops_per_rep", "seconds_per_rep", "is_core", "is_share")
-"""What is known of a kernel run."""
+"""Features of a kernel run."""
 _HALF = "half_busy_core"
 PLACEMENTS = ("core", "share")
 """What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
@@ -327,7 +327,7 @@ def _arguments(
 
 
 def _padded(values: Floats, count: int) -> Floats:
-    """Arguments of application runs, and of so many kernel runs, which have none."""
+    """Arguments of application runs, followed by `count` empty rows for kernel runs, which have none."""
     return np.concatenate([values, np.full((len(values), count, values.shape[2]), np.nan)], axis=1)
 
 
@@ -375,7 +375,7 @@ SCALING_QUERY = f"""
     FROM {FEATURES.name} WHERE wall_seconds IS NOT NULL ORDER BY ALL
 """
 PROBLEM = ("app", "args")
-"""What is the same on any number of nodes."""
+"""Data that does not depend on the number of nodes."""
 
 
 def scaling_runs(rows: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from perf_assets.features.samples import HOST
 from perf_assets.features.vectors import VectorSamples
 
 RUN_FEATURES = (*(feature.name for feature in VECTOR_FEATURES), "ranks", "threads", "uses_gpus", "wall_seconds")
-"""What is known of a run: the canonical features of vectors, how it was run, and whether the program uses GPUs where a
+"""Features of a run: the canonical features of vectors, how it was run, and whether the program uses GPUs where a
 machine has some; its own time comes last."""
 VECTOR_QUERY = f"""
     SELECT machine, {", ".join(CONFIGURATION)}, coalesce(gpus, 0) > 0 AS on_gpus, wall_seconds,

@@ -58,7 +58,7 @@ class TransferTable:
 
     @cached_property
     def is_level(self) -> Mask:
-        """Which features are indicators of words."""
+        """Marks the features that are indicators of words."""
         return np.array([name in self.level_columns for name in self.counter_names])
 
 
@@ -130,7 +130,7 @@ def same_counters(
 
 
 def kind_notes(source: TransferTable, target: TransferTable) -> list[str]:
-    """What a person should know of columns that hold words in one table and numbers in the other."""
+    """Notes about columns that hold words in one table and numbers in the other."""
     notes = []
     for first, second in ((source, target), (target, source)):
         numbers = set(second.counter_names) - set(second.level_columns)
@@ -159,7 +159,7 @@ def shot_scaler(counters: Floats, is_level: Mask | None = None) -> Scaler:
 
 
 def varies(scaler: Scaler) -> Mask:
-    """Which counters the shots say something about."""
+    """Marks the counters that vary among the shots."""
     return np.asarray(scaler.spread < _IGNORED)
 
 

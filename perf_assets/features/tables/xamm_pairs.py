@@ -1,4 +1,4 @@
-"""Which AMMs belong to the rows of a table of application runs."""
+"""Choice of the AMMs for the rows of a table of application runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

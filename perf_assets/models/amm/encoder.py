@@ -37,7 +37,7 @@ class AmmOptions:
 
     @property
     def name(self) -> str:
-        """How the option is called in descriptions of machines."""
+        """Name of the option in descriptions of machines."""
         return f"{self.weighting} {self.normalize}"
 
 

@@ -188,7 +188,7 @@ class _DenseNet(EmbeddingNet):
 
     @abstractmethod
     def _loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """What training makes small."""
+        """Loss that training minimises."""
 
 
 class HiddenLayer(_DenseNet):

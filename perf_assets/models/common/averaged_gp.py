@@ -69,7 +69,7 @@ _OWN, _DRAWN = "0", "drawn"
 
 
 class AverageSettings(BaseModel, frozen=True):
-    """What is believed before any row is seen."""
+    """Prior beliefs, before any row is seen."""
 
     target_only_prior: float = Field(default=0.5, gt=0, lt=1)
     """Probability that the sources are of no use."""
@@ -79,13 +79,13 @@ class AverageSettings(BaseModel, frozen=True):
 
     @property
     def of_aligned(self) -> "AverageSettings":
-        """What is believed where sources have their say through such a map alone."""
+        """Settings for sources that enter only through an alignment."""
         return self.model_copy(update={"target_only_prior": 1 - self.aligned_prior})
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What the members see of rows."""
+    """Rows as the members see them."""
 
     spaces: tuple[Floats, ...]
     """Rows x features each, standardised; the first is the target's own, the others come from sources."""
@@ -118,7 +118,7 @@ class Member(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it looks at."""
+        """Kind of the member: by the target alone, or by the metric of the sources."""
         if self.source_share > 0 or self.slope > 0:
             return SOURCE_FUNCTIONS
         return TARGET_ONLY if self.space == _OWN or self.is_drawn else SOURCE_METRIC
@@ -229,7 +229,7 @@ class AveragedGp:
         )
 
     def predict(self, inputs: Inputs) -> Floats:
-        """Target of rows."""
+        """Predicted target of each row."""
         mean = np.full(len(inputs), self.level)
         squares: dict[int, Floats] = {}
         for name, coefficients in self.coefficients.items():

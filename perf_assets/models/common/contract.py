@@ -1,4 +1,4 @@
-"""The contract of every model that is stored and asked: what it answers, and how it is kept."""
+"""The contract of every stored model: its answers, and how it is saved and loaded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class StoredModel(Protocol):
     """A fitted model of a registered kind."""
 
     def predict(self, questions: Any, /) -> Predicted:
-        """Answer questions; one about a machine that the model cannot speak of is refused, or its reason says so."""
+        """Answer questions; one about a machine that the model does not know is refused, or its answer has a reason."""
 
     def save(self, folder: Path) -> None:
         """Store into a folder, without pickle."""

@@ -10,7 +10,7 @@ from perf_assets.features.samples import Examples, Floats, Mask, PairedSamples
 
 @dataclass(frozen=True)
 class Questions:
-    """Runs on a source machine, each asked about for one target machine."""
+    """Runs on a source machine, each with the target machine for which its time is asked."""
 
     sources: Sequence[str]
     targets: Sequence[str]

@@ -34,9 +34,9 @@ class Severity:
     severity: float
     """Root mean squared error of the source's functions on the shots, or angle between directions (0 to 1)."""
     floor: float
-    """What severity 0 looks like: the source on rows of its own."""
+    """Error at severity 0: the source on its own rows."""
     ceiling: float
-    """What no relation looks like: the target's labels shuffled."""
+    """Error without any relation: the target's labels shuffled."""
     rescaled: float
     """0 at the floor, 1 at the ceiling."""
     rows_count: int

@@ -1,4 +1,4 @@
-"""What a model of scaling is compared with: nearest measured width, power law, Amdahl's law, Extra-P's form.
+"""Baselines of a model of scaling: nearest measured width, power law, Amdahl's law, Extra-P's form.
 
 All but the first are of the form log t = level + sum_i a_i log(x_i) + log(1 - r + r h(w)): other parameters enter as a
 power law, the width w by a shape h, which is 1 at the smallest width, with a share r. Amdahl's h is 1/w; Extra-P's
@@ -26,7 +26,7 @@ _OTHER_PARAMETER_WEIGHT = 100.0
 
 
 def nearest_width(parameters: Parameters, values: Floats, seconds: Floats, width: int) -> Predict:
-    """Runs like it but for the width, at the width that is nearest: their geometric mean."""
+    """Geometric mean of runs that differ in the width only, at the nearest measured width."""
     weights = np.where(np.arange(values.shape[1]) == width, 1.0, _OTHER_PARAMETER_WEIGHT)
     known, logs = parameters.standardised(values) * weights, np.log(seconds)
 

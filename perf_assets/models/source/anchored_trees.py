@@ -17,7 +17,7 @@ from perf_assets.models.common.regressors import MOST_EXAMPLES, Regressor, fit_r
 
 
 class AnchoredSettings(BaseModel, frozen=True, extra="forbid"):
-    """What anchored trees are told."""
+    """Inputs of anchored trees."""
 
     with_specification: bool = False
     """Whether both machines' specification is."""

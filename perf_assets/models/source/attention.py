@@ -24,7 +24,7 @@ from perf_assets.models.common.threads import keep_torch_in_budget
 
 
 class AttentionSettings(BaseModel, frozen=True, extra="forbid"):
-    """How the nets look and learn."""
+    """Shape and training of the nets."""
 
     hidden: int = 48
     width: int = 16
@@ -95,7 +95,7 @@ class _AttentionNets(nn.Module):
 
 
 def _of_rows(layers: nn.Sequential, rows: Tensor) -> Tensor:
-    """What layers make of members x machines x rows x counters."""
+    """Output of the layers for members x machines x rows x counters."""
     made: Tensor = layers(rows.flatten(1, 2))
     return made.unflatten(1, rows.shape[1:3])
 

@@ -1,4 +1,4 @@
-"""What target models start from: the fleet that a source model learned from, and members of it without a machine.
+"""Basis of target models: the fleet that a source model learned from, and members that never saw a machine.
 
 A target model's prior must not know the target's own runs. A machine that was in training is therefore predicted by
 members that were fitted without its runs; one that came later, by members that were fitted on everything. What else a
@@ -89,7 +89,7 @@ class PriorBasis:
         return fleet_samples(tables, counter_names=self.samples.counter_names)
 
     def prior(self, target: str, source: str, described: Descriptions) -> Prior:
-        """What is expected of runs on a machine, as programs see it, before one of them is known."""
+        """Expected times of runs on a machine, as programs see it, before one of its runs is known."""
         own = described.of_machines([physical(target)])
         samples = with_described(self.samples, own)
         hidden = samples.hide_machine(samples.machines.index(target))

@@ -116,7 +116,7 @@ class BilinearModel(Stored):
         return RadialSums(functions.scaler, functions.landmarks, (functions.length,), weights[None], constants)
 
     def terms(self, samples: PairedSamples, source: int, target: int, configurations: Sequence[str]) -> RunTerms:
-        """What `predict` says of runs for one pair of machines; the configuration does not matter."""
+        """Sums from which `predict` follows for one pair of machines; the configuration does not matter."""
         none, one = np.zeros(len(configurations)), np.ones((len(configurations), 1))
         return RunTerms(none, none, one, self.toward(samples, source, [target]))
 

@@ -13,7 +13,7 @@ from perf_assets.models.source.tree_features import FIT, FeaturePart
 
 
 class TreeSettings(BaseModel, frozen=True, extra="forbid"):
-    """What trees are told, and which trees."""
+    """Inputs of the trees, and their kind."""
 
     parts: tuple[str, ...] = ("counters",)
     """Names of parts, as in `tree_features.FIT`."""

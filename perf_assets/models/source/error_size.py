@@ -1,4 +1,4 @@
-"""How far answers are off, from what was held out: the farther two machines are apart, the less is known."""
+"""Expected error of answers, from held-out runs: it grows with the distance between two machines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -105,7 +105,7 @@ def _possible_folds(samples: PairedSamples, protocols: Iterable[str], progress: 
 
 @dataclass(frozen=True)
 class _Piece:
-    """What is fitted without some applications or machines."""
+    """Models that are fitted without some applications or machines."""
 
     protocol: str
     seed: int
@@ -159,7 +159,7 @@ def _fit_piece(samples: PairedSamples, piece: _Piece) -> _Result:
 
 
 class _Predictions:
-    """What pieces predicted, by protocol, seed and what is held out."""
+    """Predictions of pieces, by protocol, seed and held-out application or machine."""
 
     def __init__(self) -> None:
         self._outer: dict[_Key, dict[str, Floats]] = {}
@@ -192,7 +192,7 @@ class _TimeLeft:
         self._fits, self._done, self._start = fits, 0, time.monotonic()
 
     def after(self, fits: int) -> str:
-        """Words for what is done and what is left, after so many models more."""
+        """Progress in words, after `fits` more models: what is done and what is left."""
         self._done += fits
         left = (time.monotonic() - self._start) / self._done * (self._fits - self._done)
         shown = f"{left / 60:.0f} minutes" if left > 90 else f"{left:.0f} s"

@@ -130,7 +130,7 @@ def embedding_pictures(
 
 
 def _plan(samples: PairedSamples, seeds: int, experiments: Experiments) -> Iterator[_ExperimentTask]:
-    """What takes longest first."""
+    """Tasks of the experiments, the longest first."""
     folds = {protocol: tuple(range(len(list(PROTOCOLS[protocol](samples))))) for protocol in experiments}
     methods = {
         protocol: possible(dict.fromkeys(name for names in each.values() for name in names), samples)

@@ -34,7 +34,7 @@ _STEPS, _HALVINGS, _SOLVED = 30, 8, 1e-6
 
 
 class ElsewhereSettings(BaseModel, frozen=True, extra="forbid"):
-    """What is tried for `setting`; of several, what would have been best for the machines that are known is taken."""
+    """Candidates for `setting`; of several, the best one for the known machines is taken."""
 
     tried: tuple[float, ...] = Field(min_length=1)
 
@@ -167,7 +167,7 @@ class MachineMixture(TimesElsewhere):
         return np.asarray(known @ mixture + level)
 
     def terms(self, samples: PairedSamples, source: int, target: int, configurations: Sequence[str]) -> RunTerms:
-        """What `predict` says of runs of configurations, for one pair of machines."""
+        """Sums from which `predict` follows for runs of configurations, for one pair of machines."""
         known = self._elsewhere(configurations)
         is_source = np.array([name == samples.machines[source] for name in self.machines])
         fillable = [p for p in self._complete if self.machines[p] in samples.machines]

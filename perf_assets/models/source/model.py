@@ -23,7 +23,7 @@ from perf_assets.models.source.stored import StoredPredictor
 
 @dataclass(frozen=True)
 class Machines:
-    """How the machines of the fleet are described: their benchmark, and their data sheets where all have one."""
+    """Descriptions of the fleet's machines: their benchmark, and their data sheets where all have one."""
 
     samples: PairedSamples
     """Benchmark rows only; counters are those of kernels."""
@@ -106,7 +106,7 @@ class SourceModel(Stored):
         )
 
     def _reason(self, source: str, target: str, *, with_amm: bool) -> str:
-        """What to know about an answer: what it was made without, and whether a plain answer took its place."""
+        """Remark on an answer: what it was made without, and whether a plain answer took its place."""
         if with_amm:
             benchmark_only = [] if target in self.machines.trained else [f"{target} is known by its benchmark alone"]
             plain = self._plain_answer(target)
@@ -125,7 +125,7 @@ class SourceModel(Stored):
         return names[0] if len(names) == 1 and names[0] in PLAIN else None
 
     def _distances(self, questions: Questions, used: Mask) -> list[float]:
-        """How far the machines of each question are apart; 0 where their benchmarks are not used."""
+        """Distance between the two machines of each question; 0 where their benchmarks are not used."""
         samples = self.machines.samples
         place = {name: position for position, name in enumerate(samples.machines)}
         sources, targets = (

@@ -22,7 +22,7 @@ class _NothingFitted(Stored):
 
     @classmethod
     def fit(cls, samples: PairedSamples, settings: None = None, seed: int = 0) -> Self:
-        """Learn nothing."""
+        """Return the method; it has nothing to learn."""
         return cls()
 
 

@@ -1,4 +1,4 @@
-"""What a tree model is told about an example: parts that are fitted on training data and put side by side."""
+"""Inputs of a tree model for an example: parts that are fitted on training data and put side by side."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

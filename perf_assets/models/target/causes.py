@@ -41,7 +41,7 @@ _JITTER = 1e-6
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What the covariance sees of runs, one per row."""
+    """Runs as the covariance sees them, one per row."""
 
     counters: Floats
     """Runs x counters, standardised and divided by the root of their number."""
@@ -76,7 +76,7 @@ class Spreads:
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What is expected of a correction before a run of the target is seen."""
+    """Prior of a correction, before a run of the target is seen."""
 
     amplitudes: Floats
     """Standard deviations by cause (offset, application, counters, profile, noise), in log seconds."""
@@ -94,7 +94,7 @@ class Expectation:
         return cls(spreads.by_cause(), np.full(len(EVERY_CAUSE), FREEDOM), lengths, kinds)
 
     def with_causes(self, kept: Sequence[int]) -> "Expectation":
-        """What those causes that are not kept would explain is noise."""
+        """Expectation with some causes only; the variance of all others becomes noise."""
         left_out = [cause for cause in EVERY_CAUSE if cause not in kept]
         amplitudes = self.amplitudes.copy()
         amplitudes[NOISE] = np.sqrt((self.amplitudes[[*left_out, NOISE]] ** 2).sum())
@@ -133,7 +133,7 @@ class Process:
         return np.asarray(self._prior_covariance(runs, self.runs) @ self.coefficients)
 
     def offset(self) -> float:
-        """What `mean` says of the machine as a whole; the next three are its other parts."""
+        """Part of `mean` that concerns the machine as a whole; the next three methods give its other parts."""
         return float(self.amplitudes[0] ** 2 * self.coefficients.sum())
 
     def app_weights(self) -> dict[str, float]:
@@ -194,7 +194,7 @@ class Process:
 def fit_processes(
     runs: RunInputs, residual: Floats, expected: Spreads | Expectation, causes: tuple[int, ...] = EVERY_CAUSE
 ) -> list[Process]:
-    """One process a length, fitted to residuals (log seconds) observed at `runs`; without any, the expectation.
+    """One process per length, fitted to residuals (log seconds) observed at `runs`; without any, the expectation.
 
     `causes` are one of `KINDS`. Where counters are not among them the length does not matter: there is one process.
     """

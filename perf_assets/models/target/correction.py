@@ -52,7 +52,7 @@ def fit_paired(
 
 
 def starts(prior: Prior | None, shots: Indices) -> list[Prior | None]:
-    """What candidates start from: the prior and the source's time, which shots judge.
+    """Starting points of candidates: the prior and the source's time, which shots judge.
 
     Without shots it is the prior where known machines say that it is better than the source's time, which else stands.
     """

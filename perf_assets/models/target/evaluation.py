@@ -100,7 +100,7 @@ def predict_shots(
     prior: Prior | None,
     expected: Expectation | None = None,
 ) -> _Predicted | None:
-    """What a method, fitted to the shots, says of the test rows; None where it has nothing to go by.
+    """Predictions of a method, fitted to the shots, for the test rows; None where it has no data.
 
     `expected` is what is expected of corrections of the source's time, see `fit_correction`.
     """

@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 512
 
 
 class TargetSettings(BaseModel, frozen=True, extra="forbid"):
-    """What a training of target models can be told."""
+    """Settings for training target models."""
 
     most_shots: int = Field(
         default=200,

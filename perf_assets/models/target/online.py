@@ -25,7 +25,7 @@ _OFFSET_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class OnlineCorrection:
-    """What observed runs say of other runs."""
+    """Correction of predictions by runs that were observed since the training."""
 
     processes: tuple[Process, ...]
     shares: Floats
@@ -70,7 +70,7 @@ class OnlineCorrection:
 
 
 class RunsAsSeen:
-    """How a target model of one view shows runs to a process: their counters, and their times on other machines."""
+    """Runs of one view as a process sees them: their counters, and their times on other machines."""
 
     def __init__(self, model: PairedModel, samples: PairedSamples) -> None:
         self._view = model.view

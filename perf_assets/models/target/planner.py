@@ -42,7 +42,7 @@ class PickedRun:
     """Whether it lowers the error by a share of it that is worth a run; these come before those that do not. While the
     model knows few runs, all are."""
     node_hours: float | None
-    """What it costs, where that is known."""
+    """Price of the run, where that is known."""
 
 
 def plan(

@@ -43,7 +43,7 @@ _NEARLY_MOST = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class PriorTerms:
-    """What known machines that played the target taught about a prior."""
+    """Knowledge about a prior from known machines that played the target."""
 
     weights: dict[str, float]
     """Share of each component, above 0, with a sum of at most 1; the rest is that of "no change"."""
@@ -165,7 +165,7 @@ def prior_terms(
     source: int,
     unknown: Spreads = UNKNOWN,
 ) -> PriorTerms:
-    """What known machines teach about a prior for runs on `source`; of the target nothing but its benchmark is seen."""
+    """Knowledge of known machines about a prior for runs on `source`; of the target only its benchmark is seen."""
     trials = play_trials(samples, source, target, names, fit)
     shares, none = blend_weights(trials, len(names)), np.zeros(len(names))
     is_better = beats_no_change(trials, shares)

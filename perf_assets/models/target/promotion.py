@@ -136,7 +136,7 @@ def drift_of(names: Sequence[str], inside: Sequence[bool], ratios: Sequence[floa
 
 
 def most_outside(count: int, false_alarms: float = _FALSE_ALARMS) -> int:
-    """Most of so many new runs that chance puts outside of 90% intervals, however often one looks.
+    """Largest number of `count` new runs outside of 90% intervals that chance explains, however often one looks.
 
     A bet on each run pays where more are outside than promised: the mean, over all larger shares, of their likelihood
     over that of the promised one. Where the promise holds, what is won is expected to stay as it is, so it ever grows

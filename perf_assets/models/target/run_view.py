@@ -1,4 +1,4 @@
-"""How runs on a source machine are shown to a correction: their counters, and how other known machines treat them."""
+"""Runs on a source machine as a correction sees them: their counters, and their times on other known machines."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from perf_assets.models.target.causes import RunInputs
 
 @dataclass(frozen=True)
 class RunView:
-    """Scales of what is shown, for one source and one target."""
+    """Scales of the inputs of a correction, for one source and one target."""
 
     scaler: Scaler
     others: Indices

@@ -1,4 +1,4 @@
-"""What known machines teach about a new one: each of them plays the target once.
+"""Knowledge about a new machine from known ones: each of them plays the target once.
 
 A known machine is predicted from another one that is about as unlike it, by the benchmark, as the real source is unlike
 the real target; all that is known of the machine beside its benchmark is hidden meanwhile. From these trials come the
@@ -37,7 +37,7 @@ UNKNOWN = Spreads(offset=0.3, run=0.2)
 _FREEDOM_FACTOR = 2.0
 """Factor on `FREEDOM` for a trial's own amplitudes, of which less is assumed than of a target's."""
 _LEAST_RUNS = 20
-"""Runs that a trial needs to tell anything."""
+"""Fewest runs of a trial."""
 _MOST_RUNS, _LEARNED_RUNS = 200, 60
 """Runs of a trial that are predicted, and those that amplitudes are fitted to: their cost grows as the cube."""
 _MUCH_NEARER = 1.5
@@ -59,7 +59,7 @@ class Trial:
     true: Floats
     """Log(time on the target / time on the source), one for each run."""
     predicted: Floats
-    """Components x runs: what they say of it."""
+    """Components x runs: their predictions."""
     predicted_alone: Floats
     """Components x runs: the same as if no other machine had run these configurations."""
     likeness: float
@@ -141,7 +141,7 @@ def beats_no_change(trials: Sequence[Trial], weights: Floats) -> bool:
 
 
 def learn_expectation(trials: Sequence[Trial], weights: Floats, unknown: Spreads = UNKNOWN) -> Expectation:
-    """How large corrections of a blend with these weights are, and what causes them; with weights 0, of no change.
+    """Size and causes of the corrections of a blend with these weights; with weights 0, of no change.
 
     Amplitudes are fitted to each trial; their geometric mean is expected of the target, and as much freedom as they
     differ by. `unknown` counts like one more trial: a new machine may be unlike all that are known, and the more so the

@@ -35,7 +35,7 @@ _LEVEL = 0.9
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """How a candidate did on held-out shots."""
+    """Score of a candidate on held-out shots."""
 
     name: str
     mape: float

@@ -47,7 +47,7 @@ _MOST_EXAMPLES = 3
 
 
 class TransferSettings(BaseModel, frozen=True):
-    """How much of a dataset is learned in which way."""
+    """Settings for learning a dataset: sizes and ways."""
 
     most_shots: int = Field(default=400, ge=LEAST_SHOTS)
     """Rows that the average is fitted to; the others of a larger dataset are one more source."""
@@ -105,9 +105,9 @@ class AdaptedTransfer(Stored):
     rows: Mapping[str, float]
     """What is to be predicted of all rows it was made of, by the name of the row."""
     held_out: Mapping[str, float] = field(default_factory=dict)
-    """What it predicts of each shot by a fit that did not see it."""
+    """Prediction of each shot by a fit that did not see it."""
     held_out_alone: Mapping[str, float] = field(default_factory=dict)
-    """What the best baseline of the shots alone predicts."""
+    """Predictions of the best baseline that uses the shots only."""
     examples: Sequence[Mapping[str, Any]] = ()
     """Rows that are known, for people to copy."""
 
@@ -241,7 +241,7 @@ def _without_sources(model: TransferAverage, target: Floats) -> TransferAverage:
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """What every method says of shots that it was not fitted to."""
+    """Predictions of every method for shots that it was not fitted to."""
 
     true: Floats
     held_out: Mapping[str, Floats]
@@ -285,7 +285,7 @@ class _Scored:
         return tuple(sorted(scored, key=lambda score: score.log_rmse))
 
     def by_name(self, names: Sequence[str], method: str) -> dict[str, float]:
-        """What a method says, by the name of the row."""
+        """Predictions of a method, by the name of the row."""
         return dict(zip(names, self.held_out[method].tolist(), strict=True))
 
     def _error(self, name: str) -> float:

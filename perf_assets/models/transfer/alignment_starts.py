@@ -23,7 +23,7 @@ _LABEL_WEIGHT = 1.0
 
 @dataclass(frozen=True)
 class SourceRows:
-    """What a start looks at on the source."""
+    """Rows of the source that a start uses."""
 
     counter_names: tuple[str, ...]
     scaler: Scaler

@@ -35,7 +35,7 @@ _KINDS = {
     "pages": ("page", "tlb", "dtlb", "itlb", "ept", "walk"),
     **{level: (level, f"{level}d") for level in ("l1", "l2", "l3")},
 }
-"""What a counter counts, by the words in its name."""
+"""Kinds of events, by the words in a counter's name."""
 _WORD = re.compile(r"[a-z]+[0-9]*")
 
 
@@ -173,7 +173,7 @@ _NOT_COUNTERS = (
 
 @dataclass(frozen=True)
 class CounterAlignment:
-    """What the counters of two machines have in common."""
+    """Common ground of the counters of two machines."""
 
     rows: pd.DataFrame
     """Correspondences, most important first."""

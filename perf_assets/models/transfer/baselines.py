@@ -1,4 +1,4 @@
-"""What a transfer is compared with: models of the shots alone, the source tuned in the usual ways, and oracles."""
+"""Baselines of a transfer: models of the shots alone, the source tuned in the usual ways, and oracles."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ from perf_assets.models.transfer.task import TransferTask
 _TUNING_STEPS = 150
 _TUNING_RATE = 1e-3
 _SHOT_REPEATS = 20
-"""How often a shot counts in pooled training, at most: source rows are many."""
+"""Largest weight of a shot in pooled training, where source rows are many."""
 
 TARGET_ONLY = "target_"
 TARGET_CHOICE = "target_gp"
@@ -106,7 +106,7 @@ def supervised(target: TransferTable, rows: Indices, seed: int) -> Predict:
 
 
 def _zero_shot(task: TransferTask) -> Predict:
-    """What the sources expect, as they are."""
+    """Predictions of the sources without any change."""
     return lambda rows: task.expected[rows].mean(axis=1)
 
 

@@ -33,7 +33,7 @@ them the target's own rows say more than a source through a map."""
 _LEAST_KNOWN = 0.1
 """Share of the variance of its own held-out rows that a source's net must explain to be aligned to."""
 _ALIGNMENT = "transport"
-"""How an alignment starts where no name is shared."""
+"""Start of an alignment where no name is shared."""
 _FOLDS, _FEW_SHOTS = 5, 20
 """Folds of what is fitted to the shots; twice as many up to `_FEW_SHOTS` shots."""
 _ROWS_AT_ONCE = 512
@@ -55,7 +55,7 @@ class TransferCandidate(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TargetFeatures:
-    """How the average sees rows of the target."""
+    """Rows of the target as the average sees them."""
 
     scaler: Scaler
     """Standardisation of the target's features, by the shots."""
@@ -105,7 +105,7 @@ class TransferAverage(Stored):
 
 @dataclass(frozen=True)
 class UseOfSources:
-    """What the shots say of one way to use the sources, or to leave them alone."""
+    """Evidence of the shots for one way to use the sources, or to ignore them."""
 
     name: str
     """`target_only`, `source_metric` (features weighted as on the sources) or what provides functions."""
@@ -117,7 +117,7 @@ class UseOfSources:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """What was fitted to the shots: predicts rows, and holds the model where all of it can be stored."""
+    """Result of a fit to the shots: predicts rows, and holds the model where all of it can be stored."""
 
     candidates: tuple[UseOfSources, ...]
     """Best first."""
@@ -229,7 +229,7 @@ class AlignmentCandidate:
 
 
 def held_out_shots(candidate: TransferCandidate, shots: Indices, seed: int) -> Floats:
-    """What a candidate says of shots that it was not fitted on."""
+    """Predictions of a candidate for shots that it was not fitted to."""
     predicted = np.empty(len(shots))
     for inside, outside in folds_of(len(shots), 2 * _FOLDS if len(shots) <= _FEW_SHOTS else _FOLDS, seed):
         predicted[outside] = candidate.fit(shots[inside], seed)(shots[outside])
@@ -237,7 +237,7 @@ def held_out_shots(candidate: TransferCandidate, shots: Indices, seed: int) -> F
 
 
 def _candidates(process: AveragedGp, target: Floats, learned: str) -> tuple[UseOfSources, ...]:
-    """What the shots say of every kind of member; functions that are fitted to shots have their own name."""
+    """Evidence of the shots for every kind of member; functions that are fitted to shots have their own name."""
     scores = []
     for kind, held_out in process.held_out_by_kind.items():
         name = learned if learned and kind == SOURCE_FUNCTIONS else kind

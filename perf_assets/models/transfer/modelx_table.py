@@ -161,7 +161,7 @@ def modelx_rows(
 
 
 def modelx_row(sources: tuple[str, ...], features: str, target: str, evaluation: TransferEvaluation) -> ModelxRow:
-    """What an evaluation of all methods says."""
+    """Row of the table from an evaluation of all methods."""
     best = evaluation.target_best
     assert best is not None, "no shots, no target-only method"
     uses = {column: _mean(evaluation.scores, method) for column, method in _USES.items()}

@@ -1,4 +1,4 @@
-"""What sources know of features that the target has, too: how much each feature matters, and the target they expect.
+"""Knowledge of sources about features of the target: weight of each feature, and expected values of the target.
 
 Every source table is learned twice, on the shared features alone: by a Gaussian process with a length of its own for
 every feature (smooth) and by boosted trees. The lengths are learned from all tables of a group together; they are the
@@ -63,7 +63,7 @@ class SmoothFunction:
 
 @dataclass(frozen=True, eq=False)
 class SourceFunction:
-    """What one source expects of rows, at its own level."""
+    """Expectation of one source for rows, at its own level."""
 
     source: str
     """Name of the source table."""

@@ -24,7 +24,7 @@ _LAYERS = ("first", "second", "last")
 
 
 class SourceNetSettings(BaseModel, frozen=True, extra="forbid"):
-    """How the nets look and learn."""
+    """Shape and training of the nets."""
 
     hidden: int = 48
     members: int = 3

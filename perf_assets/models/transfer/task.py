@@ -105,7 +105,7 @@ class TransferTask:
 
     @cached_property
     def groups(self) -> tuple[SourceGroup, ...]:
-        """What the sources know of the features they share with the target; sources that share none have no part."""
+        """Knowledge of the sources about features that they share with the target; others have no part."""
         groups = []
         for source, same in zip(self.sources, self.same, strict=True):
             if same:

@@ -35,7 +35,7 @@ BEST = "best"
 _TYPICAL = "typical order"
 METHODS = (*COMPONENTS, MAJORITY, MEAN, BEST)
 PROTOCOLS: dict[str, Unseen | None] = {"sample": None, "app": "application"}
-"""What is new in each protocol: only the configuration, or the whole application."""
+"""Unknown part in each protocol: only the configuration, or the whole application."""
 COLUMN_OF = {name: f"{name}_ratio" for name in ("mae", "mape", "same_order", "top1", "regret", "auc", *OWN_DOUBTS)}
 """Scores that are ratios, as columns of a table."""
 _COLUMNS = {"r2": "r2", "r2_per_machine": "r2_per_machine", **COLUMN_OF}

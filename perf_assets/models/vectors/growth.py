@@ -1,4 +1,4 @@
-"""How well does a machine join the fleet? Each in turn, with few runs: a head on the frozen net, beside baselines."""
+"""Quality of joining the fleet: each machine in turn, with few runs, as a head on the frozen net, beside baselines."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache

@@ -75,7 +75,7 @@ class Head:
 
 @dataclass(frozen=True)
 class _Row:
-    """What the row of a new machine may be."""
+    """A candidate for the row of a new machine."""
 
     slopes: Floats
     offset: float

@@ -23,7 +23,7 @@ from perf_assets.models.vectors.scores import Held, same_orders, vector_scores
 LEVEL = 0.9
 """Nominal coverage of the intervals."""
 _BLENDS: dict[str, Unseen | None] = {"configuration": None, "application": "application"}
-"""What is new in a question, and what is held out to learn about it."""
+"""Unknown part of a question, and what is held out to learn about it."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ SCORES = ("r2", "r2_per_machine", "mae", "mape", "same_order", "top1", "regret",
 
 @dataclass(frozen=True)
 class Held:
-    """What was predicted for held-out samples, and what is true."""
+    """Predictions for held-out samples, and the true values."""
 
     log_seconds: Floats
     """Samples x machines: true log times, NaN where it did not run."""

@@ -107,7 +107,7 @@ _SECTION_GENERAL, _SECTION_ID_NAMES, _SECTION_METRICS = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class _Meta:
-    """What is needed of `meta.db`."""
+    """Needed content of `meta.db`."""
 
     title: str
     id_kinds: list[str]

@@ -48,7 +48,7 @@ class XmlMetric:
 
 @dataclass(slots=True)
 class ExperimentFile:
-    """What the header says."""
+    """Content of the header."""
 
     version: str = ""
     program: str = ""
@@ -56,7 +56,7 @@ class ExperimentFile:
     db_metrics: dict[int, str] = field(default_factory=dict)
     """Column in the metric-db files -> name of each inclusive metric."""
     db_columns: int = 0
-    """How many columns a metric-db file must have."""
+    """Number of columns that a metric-db file must have."""
     totals: dict[int, float] = field(default_factory=dict)
     """Metric id -> accumulator of the whole program, 6 significant digits."""
 

@@ -50,7 +50,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What all kernels of a file have in common."""
+    """Facts that all kernels of a file share."""
 
     run: str
     variant: str
@@ -159,7 +159,7 @@ def _is_counter(attribute: Attribute) -> bool:
 
 
 def _shared_facts(by_kernel: Mapping[str, list[_Record]]) -> Counter[Facts]:
-    """How many kernels carry the same facts.
+    """Number of kernels that carry the same facts.
 
     With more than one pass the later passes of every kernel carry the facts of the last kernel: what stands at
     many kernels is foreign.

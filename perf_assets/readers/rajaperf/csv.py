@@ -1,4 +1,4 @@
-"""Runs of RAJAPerf from their CSV reports: which files belong together, and what they say together."""
+"""Runs of RAJAPerf from their CSV reports: files are grouped by run and read together."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,7 +69,7 @@ def report_sets(files: Mapping[str, Sequence[SourceFile]]) -> list[ReportSet]:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What files beside the reports say of the run."""
+    """Facts about the run from files beside the reports."""
 
     omp_threads: int | None = None
     counters: Mapping[Key, dict[str, float]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Reports:
     checksums: dict[Key, bool]
 
     def executed(self) -> Iterable[Key]:
-        """What was run, in the order of the reports."""
+        """Kernels and variants that were run, in the order of the reports."""
         named = dict.fromkeys(self.run_data.rows if self.run_data else ())
         timing = self.mean or self.smallest or self.largest
         if timing:
@@ -108,7 +108,7 @@ def read_report_set(reports: ReportSet, context: RunContext) -> list[KernelTimin
 
 
 def generation_of(reports: ReportSet) -> str:
-    """Which generation of RAJAPerf wrote the set: 2024 or 2026."""
+    """Generation of RAJAPerf that wrote the set: 2024 or 2026."""
     return "2026" if reports.run_data or b"BytesMoved/rep" in b"".join(s.head for s in reports.details) else "2024"
 
 

@@ -87,7 +87,7 @@ def _read_profiles(sources: Sequence[SourceFile]) -> list[tuple[SourceFile, Cali
 
 @dataclass(slots=True)
 class _Beside:
-    """What lies in one directory beside reports."""
+    """Files beside the reports in one directory."""
 
     profiles: list[CaliperRun] = field(default_factory=list)
     commands: list[SourceFile] = field(default_factory=list)
@@ -108,7 +108,7 @@ def _beside(
 
 
 def _context(beside: _Beside) -> tuple[RunContext, dict[str, str]]:
-    """What the files beside the reports of a run say of it: threads and counters, and metadata."""
+    """Facts about a run from the files beside its reports: threads and counters, and metadata."""
     facts: dict[str, str] = {}
     threads, command = threads_in_command(beside.commands)
     if command:
@@ -131,7 +131,7 @@ def _context(beside: _Beside) -> tuple[RunContext, dict[str, str]]:
 
 
 def _shared(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all runs say alike."""
+    """Metadata that is equal in all runs."""
     if not metadata:
         return {}
     first, *others = metadata

@@ -35,7 +35,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class KernelDetails:
-    """What one kernel does; figures are per rank."""
+    """Work of one kernel; figures are per rank."""
 
     problem_size: int
     """Actual size, not the requested one."""

@@ -1,4 +1,4 @@
-"""How many threads a RAJAPerf variant ran with: no report says it."""
+"""Number of threads of a RAJAPerf variant, which no report states."""
 
 import re
 from collections.abc import Iterable

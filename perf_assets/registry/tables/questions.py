@@ -111,7 +111,7 @@ def _flags(values: NDArray[Any]) -> Mask:
 
 
 def _seen_as(machines: Sequence[str], on_gpus: Mask, samples: PairedSamples) -> list[str]:
-    """A machine with GPUs is another one to a program that does not use them."""
+    """Machines as programs see them: one with GPUs is another machine to a program that does not use them."""
     names = list(map(str, machines))
     if on_gpus.all():
         return names

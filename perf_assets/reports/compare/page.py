@@ -156,7 +156,7 @@ def _map_chart(comparison: Comparison) -> Chart:
 
 
 def _words(one: ComparedMachine) -> list[tuple[str, str]]:
-    """What the figures of a machine rest on, each with its colour."""
+    """Evidence behind the figures of a machine in words, each with its colour."""
     counts = one.configurations
     every = counts.measured + counts.champion + counts.prior
     if counts.measured == every:
@@ -172,7 +172,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _in_words(comparison: Comparison) -> str:
-    """What the picture shows, for those who cannot see it."""
+    """Text in place of the picture."""
     by_machine = comparison.of(comparison.ranked_by)
     start = f"Machines by {MEASURES[comparison.ranked_by]} with 90% intervals"
     if len(by_machine) > _SAID:

@@ -17,7 +17,7 @@ _NO_REASON = "not there"
 
 @dataclass(frozen=True, eq=False)
 class DatasetFacts:
-    """What the page and the card of a dataset are made of; an empty table has its reason in `missing`."""
+    """Content of the page and the card of a dataset; an empty table has its reason in `missing`."""
 
     dataset: str
     target_column: str
@@ -138,7 +138,7 @@ _TEMPLATE = "dataset_card.md.jinja"
 
 @dataclass(frozen=True, eq=False)
 class DatasetCard:
-    """What the card is made of."""
+    """Content of the card."""
 
     name: str
     """Under which it is registered."""

@@ -1,4 +1,4 @@
-"""What the page of the fleet is made of."""
+"""Content of the page of the fleet."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -94,7 +94,7 @@ class VectorState:
     """Age up to which it is called current."""
 
     def problems(self, now: datetime) -> list[str]:
-        """What makes it stale, if anything does."""
+        """Reasons why the machine is stale; empty where it is not."""
         if self.version is None or self.trained_at is None:
             return []
         age = (now - self.trained_at).days
@@ -121,7 +121,7 @@ class Story:
 
     @property
     def test_runs(self) -> str:
-        """How the runs that errors are of are called."""
+        """Name of the runs that errors refer to."""
         return "runs kept aside" if self.are_kept_aside else "held-out runs"
 
 

@@ -25,7 +25,7 @@ _NAMED = 6
 
 
 class Tone(StrEnum):
-    """How a word about a machine is meant, and its colour on the page."""
+    """Meaning of a word about a machine, and its colour on the page."""
 
     GOOD = "good"
     WARN = "warn"
@@ -41,7 +41,7 @@ class Action:
 
 
 def state_words(state: MachineState) -> list[tuple[str, Tone]]:
-    """What is to be known of a machine, worst first; `up to date` where there is nothing else to say."""
+    """State of a machine in words, worst first; `up to date` where there is nothing else to say."""
     words = [
         (state.has_drifted, "drifted", Tone.BAD),
         (bool(state.changed), "performs otherwise", Tone.BAD),
@@ -370,7 +370,7 @@ def fleet_page(facts: FleetFacts) -> str:
 
 
 def _story(story: Story | None) -> dict[str, Any] | None:
-    """What a few runs are worth: a sentence, a table, figures."""
+    """Worth of a few runs: a sentence, a table, figures."""
     if story is None or story.curve.empty:
         return None
     return {
@@ -401,7 +401,7 @@ def _errors_chart(machines: tuple[MachineState, ...]) -> Chart | None:
 
 
 def _in_words(numbers: pd.DataFrame) -> str:
-    """What the picture shows, for those who cannot see it."""
+    """Text in place of the picture."""
     columns = ["machine", "champion_mape_ratio", "target_only_mape_ratio"]
     judged_machines = list(numbers[columns].dropna().itertuples(index=False, name=None))
     smaller = sum(mape < alone for _, mape, alone in judged_machines)

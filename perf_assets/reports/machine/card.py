@@ -42,7 +42,7 @@ class CardColumn:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """What the card of a target model is made of."""
+    """Content of the card of a target model."""
 
     machine: str
     is_simulated: bool

@@ -1,4 +1,4 @@
-"""What the page of a machine is made of."""
+"""Content of the page of a machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

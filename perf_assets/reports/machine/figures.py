@@ -270,14 +270,14 @@ def _short(name: str) -> str:
 
 
 class Shown(Enum):
-    """Which column of `eval_transfer__scores` a figure shows."""
+    """Column of `eval_transfer__scores` that a figure shows."""
 
     ERROR = "mape_ratio"
     COVERAGE = "coverage_90_ratio"
 
     @property
     def middle(self) -> str:
-        """What stands for all seeds."""
+        """Column of the value that represents all seeds."""
         return "median" if self is Shown.ERROR else "mean"
 
 

@@ -1,4 +1,4 @@
-"""What the tables of a machine say, in words. Every figure and every verdict is computed from the tables."""
+"""Findings from the tables of a machine, in words. Every figure and every verdict is computed from the tables."""
 
 import math
 from dataclasses import dataclass

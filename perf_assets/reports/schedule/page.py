@@ -181,7 +181,7 @@ def sweep_chart(rows: pd.DataFrame, own_load: float) -> Chart:
 
 
 def day_chart(panels: Mapping[str, Sequence[GanttBar]], nodes: int, begins: float, ends: float) -> Chart:
-    """Which jobs ran on which nodes in a time, by strategy."""
+    """Chart of jobs on nodes over a span of time, by strategy."""
     numbers = pd.DataFrame(
         [{"strategy": name, **asdict(job)} for name, jobs in panels.items() for job in jobs],
         columns=["strategy", *GanttBar.__dataclass_fields__],

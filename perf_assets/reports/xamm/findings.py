@@ -1,4 +1,4 @@
-"""What the scores say in words, and beside the paper's figures. Who wins is read from the table, never typed."""
+"""Findings from the scores in words, and beside the paper's figures. Who wins is read from the table, never typed."""
 
 from dataclasses import dataclass
 

@@ -18,7 +18,7 @@ class Heap(NamedTuple):
 
 @compiled
 def new_heap(capacity: int) -> Heap:
-    """An empty one."""
+    """An empty heap."""
     return Heap(np.empty(capacity), np.empty(capacity, np.int64), np.zeros(1, np.int64))
 
 

@@ -1,4 +1,4 @@
-"""What the simulator is given and what it gives: flat arrays, because compiled code walks over them."""
+"""Input and output of the simulator: flat arrays, because compiled code walks over them."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Jobs(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of each job."""
+    """Outcome of each job."""
 
     start: Floats
     end: Floats

@@ -25,7 +25,7 @@ from perf_assets.scheduling.kernels.running import (
 
 
 class Order(NamedTuple):
-    """What tells the policies of a list apart."""
+    """Differences between the policies of a list."""
 
     shortest_first: bool
     """Whether the queue is in the order of estimates, instead of submission."""

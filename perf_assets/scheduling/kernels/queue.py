@@ -18,7 +18,7 @@ class Queue(NamedTuple):
 
 @compiled
 def new_queue(capacity: int) -> Queue:
-    """Nobody waits."""
+    """An empty queue."""
     return Queue(np.empty(capacity, np.int64), np.empty(capacity), np.zeros(1, np.int64))
 
 

@@ -22,7 +22,7 @@ class Running(NamedTuple):
 
 @compiled
 def new_running(machine_nodes: Integers) -> Running:
-    """Nothing runs."""
+    """No running jobs."""
     shape = (len(machine_nodes), machine_nodes.max())
     return Running(
         np.empty(shape),

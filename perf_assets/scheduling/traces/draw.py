@@ -30,7 +30,7 @@ def simulated_trace() -> Trace:
 
 
 def hours_of(trace: Trace) -> Integers:
-    """Which of the kinds of hours each job is submitted in; all the same where the log does not say when it begins."""
+    """Kind of hours in which each job is submitted; all the same where the log does not say when it begins."""
     local = trace.local_times()
     if local is None:
         return np.zeros(len(trace), np.int64)

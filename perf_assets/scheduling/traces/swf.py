@@ -143,7 +143,7 @@ def _zone(header: dict[str, str]) -> str | None:
 
 
 def _most_nodes(header: dict[str, str]) -> int | None:
-    """Sizes of jobs are counted in processors: of these there are as many as the header says."""
+    """Largest size of a job: the number of processors in the header, as sizes are counted in processors."""
     for name in ("MaxProcs", "MaxNodes"):
         words = header.get(name, "").split()
         if words and words[0].isdigit() and int(words[0]) > 0:

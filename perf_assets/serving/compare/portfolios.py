@@ -31,7 +31,7 @@ from perf_assets.serving.target import ServedTarget
 
 @dataclass(frozen=True)
 class KnownTime:
-    """How long a configuration takes on a machine."""
+    """Time of a configuration on a machine."""
 
     seconds: Estimate
     origin: Literal["measured", "champion", "prior"]
@@ -40,7 +40,7 @@ class KnownTime:
 
 @dataclass(frozen=True)
 class MachineAnswers:
-    """What is known of a machine."""
+    """Knowledge about a machine."""
 
     by_configuration: dict[Configuration, KnownTime]
     left_out: str

@@ -1,4 +1,4 @@
-"""What an upgrade of a machine's software costs or gains: times of the same configurations before and after.
+"""Costs or gains of an upgrade of a machine's software: times of the same configurations before and after.
 
 Applications that ran with both are compared by their own runs. Those that did not are taken to be one more of the
 applications that did. Intervals hold 90%, and are as wide as few runs make them.

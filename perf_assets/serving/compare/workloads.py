@@ -42,7 +42,7 @@ _SIMULATED_QUERY = f"SELECT DISTINCT machine FROM {BUNDLES.name} WHERE is_simula
 
 @dataclass(frozen=True)
 class WorkloadSheet:
-    """What a data sheet says of a node."""
+    """Content of a data sheet about a node."""
 
     cores: int
     gpus: int

@@ -28,7 +28,7 @@ OBSERVATION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ShownExamples:
-    """What to ask by path, and what the answer is."""
+    """Example requests by path, with their answers."""
 
     questions: dict[str, dict[str, Any]]
     answers: tuple[Prediction, ...] = ()

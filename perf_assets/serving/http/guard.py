@@ -1,4 +1,4 @@
-"""What stands before the application: the token, and a limit on bodies that is kept while they arrive."""
+"""Guards in front of the application: the token, and a limit on bodies that is kept while they arrive."""
 
 import asyncio
 import hmac

@@ -1,4 +1,4 @@
-"""What monitoring reads of the service: requests and their times, models in use, age of data, the queue."""
+"""Metrics of the service for monitoring: requests and their times, models in use, age of data, the queue."""
 
 import time
 from bisect import bisect_left

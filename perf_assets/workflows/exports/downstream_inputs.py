@@ -18,7 +18,7 @@ _FILE = "model_source__inputs.parquet"
 
 
 def inputs_file(lake: Lake) -> Path:
-    """Where the table is stored."""
+    """Path of the table."""
     return lake.models / _FILE
 
 

@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Files:
-    """How the files that a configuration names are read."""
+    """Options for reading the files that a configuration names."""
 
     table: Callable[[Path], pd.DataFrame]
     benchmarks: Callable[[str, Path], BenchmarkTable]
@@ -52,7 +52,7 @@ class DescribedMachines:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came out of func test."""
+    """Result of func test."""
 
     predictions: pd.DataFrame
     """Rows of the table that was asked about, and what is predicted for them."""
@@ -91,7 +91,7 @@ def describe_machines(config: XammConfig, files: Files, say: Say) -> DescribedMa
 
 
 def encoder_of(file: Path) -> Path:
-    """Where the encoder that made a file of AMMs is kept."""
+    """Path of the encoder that made a file of AMMs."""
     return file.with_name(f"{file.stem}{_ENCODER_ENDING}")
 
 
@@ -140,7 +140,7 @@ def answer(config: XammConfig, files: Files, out: Path | None, say: Say) -> Answ
 
 
 def _doubts(model: "TableSource", test: ApplicationTable, amms: PairAmms | None) -> list[str]:
-    """What a reader of the answers has to know."""
+    """Warnings for a reader of the answers."""
     notes = []
     known = sorted(set(model.applications) & set(test.applications))
     if known:

@@ -1,4 +1,4 @@
-"""Which events tools are asked for: those of the counter catalogue, in its order of preference."""
+"""Events that tools are to count: those of the counter catalogue, in its order of preference."""
 
 import re
 from importlib.resources import files

@@ -30,7 +30,7 @@ _UNKNOWN = {"bundle_digest": None}
 
 
 class BundleContent(Protocol):
-    """What a reader makes of a bundle."""
+    """Rows that a reader makes of a bundle."""
 
     @property
     def format(self) -> str:
@@ -88,7 +88,7 @@ class Ingestion:
 
 
 def pending(lake: Lake, machine: str, *, reread: bool = False) -> Pending:
-    """What is to be ingested for a machine; with `reread`, everything that landed."""
+    """Bundles to be ingested for a machine; with `reread`, everything that landed."""
     ledger = MachineRecord(lake.record, machine).ledger(["bundle", "bundle_digest", "status", "reason"]).to_pylist()
     rows = {row["bundle"]: row for row in ledger}
     landed = dict(landed_digests(lake, machine))

@@ -469,7 +469,7 @@ def _software(reading: Reading, profiles: Sequence[Profile], tags: Mapping[str, 
 
 
 def _common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all profiles say alike."""
+    """Labels that are equal in all profiles."""
     first, *others = labels
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 

@@ -257,7 +257,7 @@ def _put_gpus(sheet: Sheet, model: str, count: int, memory: float, tool: str) ->
 
 
 def _tool(name: str, *arguments: str) -> str:
-    """What a tool prints; nothing where it is not there or fails."""
+    """Output of a tool; empty where it is not installed or fails."""
     place = shutil.which(name)
     if place is None:
         return ""

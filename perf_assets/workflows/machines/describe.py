@@ -1,4 +1,4 @@
-"""Description of machines: the encoder is trained and registered, and says once what every machine is like."""
+"""Description of machines: the encoder is trained and registered, and describes every machine once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How machines perform against their own past: what RAJAPerf runs say, stored, and in words."""
+"""Performance of machines against their own past, from RAJAPerf runs: stored, and in words."""
 
 import math
 from collections.abc import Iterator
@@ -54,20 +54,20 @@ class SpeedChange:
 
 @dataclass(frozen=True)
 class MachineHealth:
-    """What has changed on a machine, greatest first."""
+    """Changes on a machine, greatest first."""
 
     changes: tuple[SpeedChange, ...] = ()
 
     @classmethod
     def of(cls, fleet: Fleet, machine: str) -> "MachineHealth":
-        """What is stored of a machine."""
+        """Stored health of a machine."""
         rows = rows_of(fleet.lake, HEALTH, machine)
         accepted = load_site(fleet.lake.root).health.accepted.get(machine)
         return cls() if rows is None else cls.of_periods(rows, accepted)
 
     @classmethod
     def of_periods(cls, rows: "pd.DataFrame", accepted: date | None = None) -> "MachineHealth":
-        """What the periods of a machine say; changes up to the accepted day are as they should be."""
+        """Health of a machine from its periods; changes up to the accepted day count as normal."""
         return cls(tuple(_changes(rows, accepted)))
 
     @property

@@ -60,7 +60,7 @@ class Item:
 
     @property
     def sentence(self) -> str:
-        """What is the matter and what to do."""
+        """The problem and what to do about it, in one sentence."""
         return f"{self.summary}: {self.advice}" if self.advice else self.summary
 
 
@@ -93,7 +93,7 @@ class Readiness:
 
     @property
     def next_step(self) -> str:
-        """What to do next about a machine that has no champion."""
+        """Next step for a machine that has no champion."""
         return self.missing or self.model.sentence
 
     @property

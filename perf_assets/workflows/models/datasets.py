@@ -103,7 +103,7 @@ class TransferInputs:
         return tuple(tables)
 
     def notes(self) -> list[str]:
-        """What a person should know about how the tables were read."""
+        """Notes on how the tables were read."""
         read = _reading_notes(self.table.table, self.source_tables)
         used = {table.name for table in self.source_tables}
         left = [source.name for source in self.sources if source.name not in used]
@@ -116,7 +116,7 @@ class TransferInputs:
 
 
 def _reading_notes(target: TransferTable, sources: Sequence[TransferTable]) -> list[str]:
-    """What became of columns and rows of a target and its sources."""
+    """Notes on the use of columns and rows of a target and its sources."""
     notes = [note for table in (target, *sources) for note in table.notes]
     return notes + [note for source in sources for note in kind_notes(source, target)]
 

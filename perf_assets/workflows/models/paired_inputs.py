@@ -26,7 +26,7 @@ _LOCK_WAIT_SECONDS = 3600.0
 
 @dataclass(frozen=True, eq=False)
 class AdaptationInputs:
-    """What a target model is made of: a version of the source model, the machine's description and its runs."""
+    """Inputs of a target model: a version of the source model, the machine's description and its runs."""
 
     machine: str
     seed: int
@@ -55,7 +55,7 @@ class AdaptationInputs:
         return int((ran[is_own].any(axis=0) & ran[~is_own].any(axis=0)).sum())
 
     def prior(self, target: str, source: str) -> "Prior | None":
-        """What the source model expects of the machine, without what it learned from runs on it."""
+        """Expectation of the source model for the machine, without what it learned from runs on it."""
         return None if self.described is None else self.basis.prior(target, source, self.described)
 
     def adapt(self, progress: Progress) -> "AdaptedTarget":
@@ -76,7 +76,7 @@ def adaptation_inputs(
     *,
     is_described: bool = True,
 ) -> AdaptationInputs:
-    """What a machine's target model starts from: by default the source model in use; refuses where there is none.
+    """Inputs of a machine's target model: by default with the source model in use; refuses where there is none.
 
     A machine that is not described starts from the runs that others share with it, without a prior. `code` is the
     version of the code that makes models.

@@ -38,7 +38,7 @@ _PICTURE = "candidates.png"
 
 
 class TargetRequest(BaseModel, frozen=True):
-    """What is asked for when a target model is made."""
+    """Request for a target model."""
 
     seed: int = Field(default=0, ge=0)
     most_shots: int = Field(default=200, ge=1)
@@ -66,7 +66,7 @@ class MadeTarget:
 
 
 def target_inputs(fleet: Fleet, machine: str, code: str, request: TargetRequest) -> "AdaptationInputs | UnpairedInputs":
-    """What a machine's target model is made of.
+    """Inputs of a machine's target model.
 
     A source model and the machine's description, where its runs pair with those of another machine or it has none.
     Without enough RAJAPerf runs there is no description: then the runs that it shares with others, without a prior.

@@ -29,7 +29,7 @@ TOLERANCE = 1.001
 
 @dataclass(frozen=True)
 class RegisteredSource:
-    """What a training made."""
+    """Result of a training."""
 
     trained: "TrainedSource"
     samples: "PairedSamples"

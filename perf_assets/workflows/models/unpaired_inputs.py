@@ -117,7 +117,7 @@ class UnpairedInputs:
 
 
 def unpaired_inputs(fleet: Fleet, machine: str, why: str, seed: int, code: str) -> UnpairedInputs:
-    """What a machine's target model is made of without a reference machine; refuses where that is too little."""
+    """Inputs of a machine's target model without a reference machine; refuses where they are too few."""
     own = fleet.runs_with_counters(machine)
     others = {name: fleet.runs_with_counters(name) for name in fleet.machines_with_counters() if name != machine}
     return UnpairedInputs.of(machine, own, others, fleet.catalogue, why=why, seed=seed, code=code)

@@ -67,7 +67,7 @@ def alone(lake: Lake) -> AbstractContextManager[object]:
 
 @dataclass(frozen=True)
 class VectorRequest:
-    """What is asked for when the vector model is to be made."""
+    """Request for a vector model."""
 
     relative_to: str
     seed: int
@@ -250,7 +250,7 @@ def mean_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def state(warehouse: Warehouse, limit_days: int) -> VectorState:
-    """How the vector model in use is: its age, and machines that it does not speak of."""
+    """State of the vector model in use: its age, and machines that it does not know."""
     from perf_assets.models.vectors.head import LEAST_SHOTS
     from perf_assets.registry.vector import NAME, SPEAKS_OF
     from perf_assets.registry.versions import CHALLENGER, CHAMPION, created_at, tags_of, versions

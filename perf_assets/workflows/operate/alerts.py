@@ -42,7 +42,7 @@ class Alert:
 
 @dataclass
 class AlertLog:
-    """Memory of what was told when, and what could not be told yet."""
+    """Memory of alerts: when each was sent, and which could not be sent yet."""
 
     told_at: dict[str, float] = field(default_factory=dict)
     """Seconds of the clock, by key."""
@@ -51,7 +51,7 @@ class AlertLog:
 
     @classmethod
     def of(cls, document: dict[str, object]) -> "AlertLog":
-        """What `document` wrote."""
+        """Log from the text that `document` wrote."""
         told_at, waiting = document.get("told_at", {}), document.get("waiting", {})
         assert isinstance(told_at, dict)
         assert isinstance(waiting, dict)
@@ -79,7 +79,7 @@ class AlertLog:
             self.told_at.pop(key, None)
 
     def deliver(self, settings: AlertSettings) -> list[str]:
-        """Tell what waits; why a channel did not take it, which keeps it for the next time."""
+        """Send the waiting alerts; gives the errors of channels, whose alerts wait for the next time."""
         problems = []
         for channel, send in channels_of(settings).items():
             alerts = self.waiting.get(channel, [])

@@ -45,7 +45,7 @@ _LEFT_BEHIND = ("-wal", "-shm", "-journal", ".tmp", ".old")
 
 @dataclass
 class Contents:
-    """What a backup holds."""
+    """Content of a backup."""
 
     made_at: str
     lake: str

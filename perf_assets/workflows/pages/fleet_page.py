@@ -144,7 +144,7 @@ def _champion(verdicts: "pd.DataFrame | None", version: int | None) -> "Champion
 
 
 def _actions(facts: dict[str, Any], limit_days: int, missing: str) -> list[str]:
-    """What to do about a machine, most urgent first; `missing` is what keeps it from having a model."""
+    """Actions for a machine, most urgent first; `missing` is what keeps it from having a model."""
     machine, champion = facts["machine"], facts["champion"]
     rules = [
         (facts["has_drifted"], f"new runs contradict its champion: look at {machine}'s page, then repeat odd runs"),

@@ -43,7 +43,7 @@ class Asked(BaseModel):
     def after(
         cls, before: "pd.DataFrame | None", given: Mapping[str, object], default_machine: Callable[[], str]
     ) -> "Asked":
-        """What is given; the rest as in the stored result, so that it goes with its champion, or the defaults.
+        """Request with what is given; the rest is as in the stored result, whose champion it fits, or by default.
 
         Another trace has other nodes: those of the stored result go with its own trace only.
         """
@@ -94,7 +94,7 @@ class Simulated:
 
     @property
     def origin(self) -> str:
-        """What is measured, simulated and predicted."""
+        """Origin of the figures: what is measured, simulated and predicted."""
         return _origin(self.rows)
 
 

@@ -66,7 +66,7 @@ class Saving:
 
 @dataclass(frozen=True, eq=False)
 class Shadow:
-    """What predictions would have been worth to a centre."""
+    """Value that predictions would have had for a centre."""
 
     trace: str
     jobs: int
@@ -80,13 +80,13 @@ class Shadow:
     modelled_jobs: int = 0
     """Jobs whose application has a model."""
     models: tuple[str, ...] = ()
-    """What models say."""
+    """Predictions of models."""
     other_machines: tuple[str, ...] = ()
     """Other machines, with their nodes, that jobs with a model could have run on."""
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What the figures stand on."""
+        """Assumptions behind the figures."""
         return (*ASSUMED, *(OF_MODELS if self.models else ()))
 
     def to_dict(self) -> dict[str, Any]:

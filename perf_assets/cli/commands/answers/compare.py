@@ -135,7 +135,7 @@ def _compare_software(
 
 
 def _numbers(what: str, given: Sequence[str]) -> dict[str, float]:
-    """`NAME=NUMBER` of each."""
+    """Numbers by name, from texts of the form `NAME=NUMBER`."""
     by_name: dict[str, float] = {}
     for text in given:
         name, equals, number = text.rpartition("=")

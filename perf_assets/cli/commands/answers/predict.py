@@ -106,7 +106,7 @@ def _answers(
     *,
     with_measured: bool,
 ) -> "Rows[Prediction]":
-    """What is cheap to find wrong is found before anything is loaded."""
+    """Answers for the runs; mistakes that are cheap to detect are reported before anything is loaded."""
     chosen = {name: value for name, value in given.items() if value is not None}
     only_files = sorted(set(chosen) - {"app", "args", "ranks"})
     if not profiles and only_files:
@@ -127,7 +127,7 @@ def _answers(
 
 
 def ask_model(reference: str, table: Path, out: Path | None, *, as_json: bool, as_csv: bool) -> None:
-    """Print or write what a registered model says of the rows of a table."""
+    """Print or write the answers of a registered model for the rows of a table."""
     from perf_assets.registry.asking import ask_table
 
     answer = ask_table(reference, read_table(table))
@@ -164,7 +164,7 @@ def show_predictions(answers: "Sequence[Prediction]") -> None:
 
 
 def _show_each(answers: "Sequence[Prediction]", title: str) -> None:
-    """What is the same in all rows stands in the title."""
+    """Print one row per answer; values that are equal in all rows stand in the title."""
     columns: dict[str, Callable[[Prediction], str]] = {
         "application": lambda answer: answer.app,
         "configuration": lambda answer: f"{_shortened(answer.args)} ({answer.ranks} x {answer.threads})".strip(),
@@ -207,7 +207,7 @@ def _show_summary(answers: "Sequence[Prediction]", title: str, name: str, key: "
 
 
 def answered_by(answer: "Prediction") -> str:
-    """Who answered, in a word or two."""
+    """Name of the model that answered, in a word or two."""
     if answer.model == _MEASURED:
         return "measured there"
     return f"{'source model' if answer.model == _SOURCE else 'champion'} v{answer.model_version}"

@@ -67,7 +67,7 @@ def _report(scores: list[dict[str, object]], as_json: bool) -> None:
 
 
 def _check_alone(context: click.Context) -> None:
-    """Options of training say nothing to a machine that joins."""
+    """Refuse options of training where machines join, as nothing is trained then."""
     for name in ("reference", "seed", "seeds", "is_quick"):
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             raise BadInputError(

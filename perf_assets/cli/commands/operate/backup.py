@@ -45,7 +45,7 @@ def command(out: Path, wait: int, as_json: bool) -> None:
 
 
 def _wait_for_runs(home: Path, seconds: int) -> None:
-    """What a run makes is in several places: they are copied when it has ended."""
+    """Wait until all runs have ended: the results of a run are in several places, which must be copied together."""
     if database_of(home) is None and not (home / "history").is_dir():
         return
     from perf_assets.defs.operate.dead_runs import runs_at_work

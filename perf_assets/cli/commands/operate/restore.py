@@ -37,7 +37,7 @@ def command(backup: Path, folder: Path, database: str | None, as_json: bool) -> 
 
 
 def _end_runs(home: Path) -> None:
-    """What was begun while the backup was taken is at work in the saved home alone."""
+    """End the runs that were at work during the backup: they go on in the saved home only."""
     if database_of(home) is None and not (home / "history").is_dir():
         return
     from perf_assets.defs.operate.dead_runs import end_saved_runs

@@ -28,7 +28,7 @@ _MOST_LOAD = 100.0
 
 @dataclass(frozen=True)
 class _Fleet:
-    """Where jobs are problems of the fleet: what the scheduler may choose, and from what."""
+    """Settings for jobs that are problems of the fleet: what the scheduler may choose, and among which machines."""
 
     machines: "tuple[Machine, ...]"
     problems: "list[Problem]"

@@ -126,7 +126,7 @@ def _disk() -> Iterator[Diagnosis]:
 
 
 def _shared_lake() -> Iterator[Diagnosis]:
-    """What must not be on a file system that hosts share."""
+    """Problems of a lake on a file system that several hosts share."""
     lake, kind = Lake.default(), _file_system(lake_root())
     if kind not in _NETWORK_FILE_SYSTEMS:
         return
@@ -194,7 +194,7 @@ def _locks() -> Iterator[Diagnosis]:
 
 
 def _site() -> Iterator[Diagnosis]:
-    """Who is told when something goes wrong."""
+    """Channels by which people are alerted when something goes wrong."""
     from perf_assets.core.site import load_site
     from perf_assets.workflows.operate.alerts import channels_of
 

@@ -176,7 +176,7 @@ def read_benchmarks(field: str, path: Path) -> "BenchmarkTable":
 
 
 def _entries(path: Path) -> list[Path]:
-    """One a machine: the file, the folder with RAJAPerf reports in it, or all tables and sub-folders of a folder."""
+    """One entry per machine: the file, a folder with RAJAPerf reports in it, or tables and sub-folders of a folder."""
     if path.is_file():
         return [path]
     entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
