@@ -111,7 +111,9 @@ def test_all_policies_have_the_same_jobs_and_nobody_is_killed(experiment: Moldab
 
 def test_the_sweep_says_what_narrower_jobs_are_worth(experiment: MoldableExperiment) -> None:
     rows = sweep(experiment, [0.6, 1.0], 2)
-    assert len(rows) == 2 * 2 * 5
+    every = {STOCK, "twin", "net, 10%", "net, 20%", "net, chosen tolerance", NARROWEST}
+    assert len(rows) == 2 * 2 * len(every)
+    assert {row["policy"] for row in rows} == every
     found = {(row["load"], row["repetition"], row["policy"]): row for row in rows}
     ours = "net, chosen tolerance"
     assert all(found[load, each, "twin"]["turnaround_ratio"] == 1 for load in (0.6, 1.0) for each in (0, 1))

@@ -2,9 +2,6 @@
 
 import click
 
-from perf_assets.core.tables.landing import TABLES
-from perf_assets.core.tables.models import RESULT_TABLES
-
 _INTRODUCTION = """\
 # Tables
 
@@ -16,4 +13,8 @@ Made by `make docs` from `perf_assets/core/tables/`; do not edit. Every asset of
 @click.command()
 def command() -> None:
     """Print every table with its columns, units and keys, as Markdown."""
+    # Imported here: tables bring pydantic, which help does without.
+    from perf_assets.core.tables.landing import TABLES
+    from perf_assets.core.tables.models import RESULT_TABLES
+
     click.echo("\n".join([_INTRODUCTION, *(table.markdown() for table in (*TABLES, *RESULT_TABLES))]), nl=False)
