@@ -193,7 +193,7 @@ def _run() -> int:
 
 
 def _of_file(error: OSError) -> str:
-    """What cannot be done with which file, and what to do where it is of the lake or of the Dagster home."""
+    """Message for a file error: the failed action, and advice where the file is of the lake or of the Dagster home."""
     if error.filename is None or error.strerror is None:
         return str(error)
     path = Path(os.fsdecode(error.filename)).absolute()

@@ -147,7 +147,7 @@ class Comparison:
         return [_finding(MEASURES[name], self.of(name)) for name in order] if len(self.machines) > 1 else []
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """The whole comparison as a dictionary, for JSON."""
         return {**asdict(self), "findings": self.findings()}
 
     def to_frame(self) -> "pd.DataFrame":

@@ -18,7 +18,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     )
 
     def lake(self) -> Lake:
-        """Its folders."""
+        """Folders of the lake."""
         return Lake(Path(self.root)) if self.root else Lake.default()
 
     def warehouse(self, wait_seconds: float = 60.0) -> Warehouse:
@@ -26,5 +26,5 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         return open_warehouse(self.lake(), wait_seconds)
 
     def fleet(self) -> Fleet:
-        """Its machines."""
+        """Machines of the lake."""
         return Fleet(self.lake())

@@ -1,4 +1,4 @@
-"""The RAJAPerf kernels of the simulated fleet: what the suite reports of them, and what their loops do.
+"""The RAJAPerf kernels of the simulated fleet: figures that the suite reports, and behaviour of their loops.
 
 `kernels.csv` has a line per kernel. The reported facts (sizes, repetitions, bytes, flops) are polynomials in the edge
 length of the kernel's index space, lowest power first: `0 0 8` is 8 m². The traits are per innermost iteration, in
@@ -77,7 +77,7 @@ class Kernel:
     atomics: float
     """In the parallel variants; the sequential ones use plain additions."""
     atomic_targets: float | None
-    """Distinct addresses of atomics; None is as many as atomics."""
+    """Distinct addresses of atomics; None: one address per atomic."""
     items: Polynomial | None
     """Iterations that may run at once on a device; None is the problem size."""
     launches: Polynomial | None

@@ -65,7 +65,7 @@ class PairedSamples:
     benchmark_only: Mask | None = None
     """Machines that are known by their benchmark and never ran an application."""
     notes: tuple[str, ...] = ()
-    """What a person should know about how the tables were read."""
+    """Notes on how the tables were read."""
     specification_names: tuple[str, ...] = ()
     """Properties of `specification`, where they have names."""
     amms: Mapping[str, Floats] | None = None

@@ -38,7 +38,7 @@ class Scaler:
         return self.standardised(signed_log(values))
 
     def standardised(self, logs: Floats) -> Floats:
-        """Standardise signed logarithms."""
+        """Standardised signed logarithms of counters."""
         return np.nan_to_num(np.clip((logs - self.mean) / self.spread, -_CLIP, _CLIP), nan=0.0)
 
 

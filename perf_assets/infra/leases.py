@@ -25,7 +25,7 @@ from perf_assets.core.errors import BusyError
 from perf_assets.infra.locks import exclusive
 
 LEASE_SECONDS = 40.0
-"""A lease whose count stands still for so long is taken over."""
+"""Seconds without a new count after which a lease is taken over."""
 BEAT_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 _BYTES = 512

@@ -1,4 +1,4 @@
-"""Who may change what this installation runs: its homes must not be open to everybody on the machine."""
+"""Permissions of this installation's homes, which must not be open to everybody on the machine."""
 
 import stat
 from collections.abc import Iterator

@@ -53,7 +53,7 @@ class ExistingCluster(_Settings):
 
     address: _Text
     connect_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """How long to wait for its answer."""
+    """Seconds to wait for its answer."""
 
 
 class SlurmCluster(_Settings):

@@ -28,7 +28,7 @@ class NothingKept:
         return None
 
     def put(self, task: str, rows: Rows) -> None:
-        """Keep nothing."""
+        """Discard the result: nothing is kept."""
 
 
 def resumed(

@@ -9,7 +9,7 @@ from perf_assets.infra.profile import DaskProfile, current_profile
 VARIABLE = "PERF_ASSETS_THREADS"
 """Environment variable that sets it."""
 is_task: ContextVar[bool] = ContextVar("is_task", default=False)
-"""Whether what runs is one of several tasks: it has one thread, and its own fan-outs stay where it is."""
+"""Whether the current work is one of several tasks: it has one thread, and its own fan-outs stay in its process."""
 
 
 def thread_budget() -> int:

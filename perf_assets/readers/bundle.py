@@ -38,7 +38,7 @@ _AS_READ = (
     *("kernel", "variant", "tuning", "problem_size", "reps", "seconds_per_rep", "seconds_per_rep_min"),
     *("seconds_per_rep_max", "bytes_per_rep", "flops_per_rep", "is_valid", "invalid_reason"),
 )
-"""Columns of a kernel's row that are as the files say."""
+"""Columns of a kernel's row that are taken from the files as they are."""
 _as_read = attrgetter(*_AS_READ)
 
 Row = dict[str, Any]

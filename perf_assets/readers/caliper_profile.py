@@ -65,7 +65,7 @@ class _Sum:
     by_rank: dict[str, float] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
-        """Add what a row says; a value that is not a number counts as absent."""
+        """Add the values of a row; one that is not a number counts as absent."""
         values = {kind: _number(row.values[position]) for kind, position in self.metric.positions.items()}
         local = values.pop("local", None)
         if local is not None:
@@ -167,7 +167,7 @@ def _metrics(attributes: Sequence[Attribute]) -> list[_Metric]:
 
 
 def _split_kind(operations: list[str]) -> tuple[str | None, list[str]]:
-    """What a column is over ranks, and how it was aggregated before; None for what only helps to aggregate."""
+    """Statistic of a column over ranks, and earlier aggregations; None for a column that only helps to aggregate."""
     first, *others = operations
     if first == "avg.count":
         return "count", others
@@ -297,7 +297,7 @@ def _wall_seconds(metadata: Mapping[str, str], regions: Iterable[Region]) -> flo
 
 
 def _labels(profile: caliper.CaliperRecords) -> dict[str, str]:
-    """What a person would otherwise type, and the rest without users, hosts and paths."""
+    """Labels that a person would otherwise type, and all others without users, hosts and paths."""
     metadata = profile.metadata
     labels = {
         printable(name)[:200]: printable(value)

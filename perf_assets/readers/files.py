@@ -23,7 +23,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A regular file."""
+    """A regular file that is read."""
 
     path: str
     """Path of the file."""
@@ -41,7 +41,7 @@ class SourceFile:
 
     @property
     def basename(self) -> str:
-        """Name without directory."""
+        """File name without its directory."""
         return self.name.rpartition("/")[2]
 
 

@@ -65,7 +65,7 @@ def read_sacct(source: SourceFile) -> list[Profile]:
 
 
 def read_accounting(source: SourceFile) -> list[Profile]:
-    """Read the finished jobs of an accounting database that was exported as CSV; what was asked for counts as used."""
+    """Read the finished jobs of an accounting database that was exported as CSV; requested resources count as used."""
     text = read_text(source, _MAX_BYTES).removeprefix("\ufeff")
     try:
         header, *records = [row for row in csv.reader(text.splitlines(), strict=True) if row]

@@ -89,7 +89,7 @@ def _comparable(scores: pd.DataFrame, method: str) -> dict[str, float]:
 
 
 def load_source(version: int) -> SourceModel:
-    """A registered version."""
+    """The source model of a registered version."""
     return load_fitted(SourceModel.load, NAME, version, _TRAIN)
 
 

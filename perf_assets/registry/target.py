@@ -171,13 +171,13 @@ def is_unpaired(machine: str, version: int) -> bool:
 
 
 def shown_of(machine: str) -> tuple[str, int, AdaptedTarget]:
-    """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    """Alias, version and model to show: the champion, or where nothing was promoted yet, the newest challenger."""
     alias, version = shown_version(machine)
     return alias, version, load_target(machine, version)[0]
 
 
 def shown_version(machine: str) -> tuple[str, int]:
-    """Alias and version to tell of."""
+    """Alias and version to show."""
     shown = shown_alias(registered_name(machine))
     if shown is None:
         raise UnknownError(f"there is no target model of {machine!r}: run 'perf-assets adapt --machine {machine}'")

@@ -115,12 +115,12 @@ _METRICS = ("mape", "log_rmse")
 
 
 def load_transfer(name: str, version: int) -> AdaptedTransfer:
-    """A registered version."""
+    """The model of a registered version."""
     return load_fitted(AdaptedTransfer.load, name, version, "adapt it again")
 
 
 def shown_of(dataset: str) -> tuple[str, int, AdaptedTransfer]:
-    """Alias, version and model to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    """Alias, version and model to show: the champion, or where nothing was promoted yet, the newest challenger."""
     name = registered_name(dataset)
     shown = shown_alias(name)
     if shown is None:

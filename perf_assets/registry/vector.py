@@ -41,7 +41,7 @@ def champion_vector() -> VectorModel:
 
 
 def load_vector(version: int) -> VectorModel:
-    """A registered version."""
+    """The vector model of a registered version."""
     return load_fitted(VectorModel.load, NAME, version, "run 'perf-assets vectors'")
 
 

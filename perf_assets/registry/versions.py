@@ -152,7 +152,7 @@ def _stored_in(name: str, version: int) -> Path | None:
 
 
 def shown_alias(name: str) -> tuple[str, int] | None:
-    """Alias and version to tell of: the champion, or where nothing was promoted yet, the newest challenger."""
+    """Alias and version to show: the champion, or where nothing was promoted yet, the newest challenger."""
     aliases = versions(name)
     return next(((alias, aliases[alias]) for alias in (CHAMPION, CHALLENGER) if alias in aliases), None)
 

@@ -51,7 +51,7 @@ class Metrics:
     promises_broken: int
     """Jobs that started later than the scheduler had first promised (EASY: to the head; conservative: to all)."""
     promise_delay_mean_s: float
-    """How much later these started."""
+    """Seconds by which these started later."""
     backfilled: int
 
     def as_document(self) -> dict[str, float]:

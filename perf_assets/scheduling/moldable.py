@@ -206,7 +206,7 @@ class DrawnJobs:
     rows: Integers
     submit: Floats
     limit: Floats
-    """What users asked for, in seconds."""
+    """Seconds that users asked for."""
 
     def jobs(self, widths: Widths, factor: float = 1.0) -> Jobs:
         """Jobs as the simulator takes them; `factor` makes all jobs narrower, at the same time."""

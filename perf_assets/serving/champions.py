@@ -93,7 +93,7 @@ class Models:
         return Descriptions.of(stored_or_empty(self.lake, AMMS), source.model.encoder_version)
 
     def load_all(self) -> None:
-        """Load every champion."""
+        """Load all champions of the lake."""
         for machine in self.machines():
             if machine not in self._targets:
                 with self._telling_once(machine):
@@ -165,7 +165,7 @@ class Models:
 
     @contextmanager
     def _telling_once(self, machine: str) -> Iterator[None]:
-        """A champion that cannot be loaded does not hold up the others, and is told of once."""
+        """A champion that cannot be loaded does not hold up the others, and is reported once."""
         try:
             yield
             self._reported.pop(machine, None)
@@ -252,11 +252,11 @@ class Watcher:
         self._last_problem = ""
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start to follow the aliases."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop following the aliases."""
         self._ended.set()
         self._thread.join()
 

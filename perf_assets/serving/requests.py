@@ -68,7 +68,7 @@ class Run(_Configured):
 
     @property
     def ranks_there(self) -> int:
-        """Ranks that are asked about."""
+        """Ranks on the target for which the time is asked."""
         return self.ranks if self.target_ranks is None else self.target_ranks
 
 

@@ -102,7 +102,7 @@ class ServedTarget:
 
     @classmethod
     def load(cls, machine: str, version: int, catalogue: Catalogue) -> "ServedTarget":
-        """A registered version."""
+        """The served model of a registered version."""
         adapted, formulas = load_target(machine, version)
         name = registered_name(machine)
         is_simulated = tags_of(name, version).get("is_simulated") == "true"
@@ -135,7 +135,7 @@ class ServedTarget:
 
     @property
     def observed_count(self) -> int:
-        """Runs observed since."""
+        """Number of runs observed since the training."""
         return len(self._seen)
 
     @property

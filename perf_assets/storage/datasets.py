@@ -44,14 +44,14 @@ class StoredDataset:
     name: str
     target_column: str
     frame: "pd.DataFrame"
-    """Columns as they were landed; the index says which run a row is."""
+    """Columns as they were landed; the index identifies the run of a row."""
     is_simulated: bool
     digest: str
     """Changes with the bundles that it is made of."""
     bundles: Sequence[str] = field(default_factory=tuple)
     """Digests of their manifests."""
     notes: Sequence[str] = ()
-    """What a person should know about how it was put together."""
+    """Notes on how it was put together."""
 
 
 def dataset_digests(warehouse: Warehouse) -> dict[str, str]:

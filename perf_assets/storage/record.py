@@ -1,4 +1,4 @@
-"""The record: Parquet parts per table and machine, and one ledger per machine that says which of them count.
+"""The record: Parquet parts per table and machine, and one ledger per machine that says which parts count.
 
 A batch of bundles is written as one part per table. It becomes visible when the ledger that names it replaces
 the old ledger, in one rename. A row counts if and only if the ledger names its part for its bundle: rows of an
@@ -45,7 +45,7 @@ _SCHEMAS = {table.name: arrow_schema(table) for table in (BUNDLES, *RECORD_TABLE
 
 @dataclass(frozen=True)
 class RecordLimits:
-    """Limits of one write."""
+    """Sizes at which rows are written and parts are merged."""
 
     parts: int = 32
     """Parts of a machine before they are merged into one."""

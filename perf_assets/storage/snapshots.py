@@ -18,7 +18,7 @@ _PLACES = {
     "logged_models": ("artifact_location",),
     "model_versions": ("source", "storage_location"),
 }
-"""Columns of MLflow's tables that say where artifacts are."""
+"""Columns of MLflow's tables with the locations of artifacts."""
 
 
 def is_sqlite(path: Path) -> bool:

@@ -291,7 +291,7 @@ class Warehouse:
 
 
 def _digests(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Digests of what a warehouse was made of; empty where it does not say."""
+    """Digests of the data that a warehouse was made of; empty where it has none."""
     if (STATE,) not in connection.execute("SHOW TABLES").fetchall():
         return {}
     return dict(connection.execute(f"SELECT machine, digest FROM {STATE}").fetchall())

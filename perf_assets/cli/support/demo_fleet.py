@@ -29,7 +29,7 @@ _FULL_BENCHMARK = 1.0
 
 @dataclass
 class DemoState:
-    """What of the simulated fleet has landed in a lake."""
+    """Part of the simulated fleet that has landed in a lake."""
 
     scale: float
     seed: int
@@ -61,7 +61,7 @@ class DemoState:
 
 @dataclass(frozen=True)
 class Arrival:
-    """How the arrival of machines went."""
+    """Outcome of the arrival of machines."""
 
     failures: dict[str, str]
     """Why machines could not be ingested."""
@@ -169,7 +169,7 @@ def land_next(lake: Lake, chosen: str | None) -> tuple[str, int, int]:
 
 
 def _land(lake: Lake, bundles: "Iterable[SimulatedBundle]", title: str) -> None:
-    """Land with a line that says how far it is, unless it has no title."""
+    """Land bundles and show the progress, unless there is no title."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn
 

@@ -82,13 +82,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def say(*messages: str) -> None:
-    """Tell a person what is going on, on stderr."""
+    """Print a line about progress for people, on stderr."""
     for message in messages:
         click.echo("\n".join(map(printable, without_passwords(message).split("\n"))), err=True)
 
 
 def say_stage(title: str) -> None:
-    """Tell a person which part of a longer work begins."""
+    """Print a line about the part of a longer work that begins, for people."""
     say(f"== {title}")
 
 

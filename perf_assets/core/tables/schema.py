@@ -72,7 +72,7 @@ class Table:
     """SQL condition of the rows that belong to a machine."""
 
     def column_names(self) -> list[str]:
-        """Names in order."""
+        """Names of the columns in their order."""
         return [column.name for column in self.columns]
 
     def ddl(self) -> str:

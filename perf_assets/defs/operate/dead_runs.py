@@ -77,7 +77,7 @@ def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int, 
 def note_launcher(instance: dg.DagsterInstance) -> str | None:
     """Remember that this host launches runs from now on, so that it can tell which of them have died.
 
-    Gives one line where another host did so before, and left runs of which nobody knows whether they are at work.
+    Gives one line where another host did so before, and left runs of unknown state.
     """
     if _launching_since(instance) != math.inf:
         return None

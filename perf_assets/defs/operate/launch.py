@@ -58,7 +58,7 @@ _OPENING_SECONDS = 120.0
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _WITH_PROGRESS: dict[str, Any] = {"loggers": {progress.NAME: {}}}
 OnStage = Callable[[str], None]
-"""Told the title of each part of the work as it begins."""
+"""Receives the title of each part of the work as it begins."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class MachineOutcome:
     failure: str | None = None
     """Why it failed, in one line."""
     is_bad_input: bool = False
-    """Whether the failure is of what was given, not of the program."""
+    """Whether the input caused the failure, not the program."""
 
 
 def ingest_machines(
@@ -360,7 +360,7 @@ def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
-    """Why a run failed in one line, and whether that is of what was given; None where it succeeded."""
+    """Reason why a run failed in one line, and whether the input caused it; None where it succeeded."""
     if result.success:
         reason = _why_not_made(result)
         return reason, reason is not None
@@ -377,7 +377,7 @@ def _failure(result: dg.ExecuteInProcessResult) -> tuple[str | None, bool]:
 
 
 def _why_not_made(result: dg.ExecuteInProcessResult) -> str | None:
-    """Why a run that went well left out what it was for."""
+    """Reason why a successful run left out its purpose."""
     for event in result.all_events:
         if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION:
             metadata = event.asset_observation_data.asset_observation.metadata

@@ -1,4 +1,4 @@
-"""The home page of the platform: all machines, what is not well, and what to do next."""
+"""The home page of the platform: all machines, their problems, and what to do next."""
 
 from datetime import UTC, datetime, timedelta
 

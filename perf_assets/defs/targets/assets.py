@@ -1,4 +1,4 @@
-"""Target models: adapted to a machine, judged, checked, scored over the number of its runs, shown on its page."""
+"""Target models of machines: adapted, judged, checked, scored over the number of runs, and shown on a page."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ADAPTED = "model_target__adapted"
 PAGE = "out_report__machine"
 NOT_MADE = "not_made"
-"""Metadata of the observation that says why there is no target model."""
+"""Metadata of the observation with the reason why there is no target model."""
 _WORKFLOW = "perf_assets.workflows.models.target"
 
 

@@ -38,7 +38,7 @@ class _DatasetCursor:
     adapting: dict[str, int] = field(default_factory=dict)
     """Datasets whose model is not known to be there, with the number of retries."""
     count: int = 0
-    """Changes so far: content that comes back is asked for again."""
+    """Number of changes: content that comes back is requested again."""
 
     @classmethod
     def read(cls, text: str | None) -> "_DatasetCursor":
@@ -50,7 +50,7 @@ class _DatasetCursor:
     def changed(
         self, state: dict[str, str], before: dict[str, str], asked: dict[str, int]
     ) -> Iterator[tuple[str, str]]:
-        """Datasets whose state is another than before, with the key of a run; they count as asked for."""
+        """Datasets whose state has changed, with the key of a run; they count as requested."""
         for name in [name for name in before if name not in state]:
             del before[name]
         for name in [name for name in sorted(state) if state[name] != before.get(name)][:_RUNS_PER_TICK]:
@@ -66,7 +66,7 @@ class _DatasetCursor:
     description="Puts together the table of each dataset whose rows changed in the warehouse, then adapts its model",
 )
 def dataset_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
-    """Compare the rows of each dataset in the warehouse with those that runs were asked for.
+    """Compare the rows of each dataset in the warehouse with the rows of the last requested runs.
 
     Tables come first, so that datasets that land together are sources of each other. As sources, datasets come in with
     the next run of a model, at the latest with the weekly one: what lands for one does not make the models of all

@@ -30,12 +30,12 @@ class _Block:
 
     @property
     def unknowns(self) -> float:
-        """Angular fluxes."""
+        """Number of angular fluxes."""
         return self.zones * self.groups * self.directions
 
     @property
     def moments(self) -> float:
-        """Flux moments."""
+        """Number of flux moments."""
         return self.zones * self.groups * _MOMENTS
 
     @property
@@ -55,7 +55,7 @@ class _Block:
 
     @property
     def inner(self) -> str:
-        """Innermost loop."""
+        """Length of the innermost loop."""
         return self.layout[-1]
 
 

@@ -53,7 +53,7 @@ class _Zone:
 
     @property
     def points(self) -> int:
-        """Quadrature points."""
+        """Number of quadrature points."""
         return int((2 * self.order) ** self.dimension)
 
     @property

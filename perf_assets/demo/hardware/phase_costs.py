@@ -24,7 +24,7 @@ _NETWORK_SHARE = 0.8
 _ON_NODE_BANDWIDTH_SHARE = 0.25
 """Copies through shared memory against peak memory bandwidth."""
 _NEIGHBOURS_AWAY_SHARE = 0.5
-"""How often neighbours in a decomposition are on another node, against partners anywhere."""
+"""Frequency of neighbours on another node in a decomposition, relative to arbitrary partners."""
 _FILE_BYTES_PER_SECOND = 4e8
 _OPEN_SECONDS = 1.5e-3
 """A shared file system; the same on every machine."""

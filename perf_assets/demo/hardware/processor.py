@@ -65,7 +65,7 @@ class Instructions:
 
     @property
     def total(self) -> float:
-        """All instructions."""
+        """Number of all instructions."""
         return self.vector_flops + self.scalar_flops + self.loads + self.stores + self.integer + self.branches
 
 

@@ -14,7 +14,7 @@ SUSTAINED_MEMORY_SHARE = 0.8
 _OVERLAP_NORM = 2.0
 """How resources overlap: 1 is the sum of their times (ECM), infinity their maximum (roofline)."""
 _CACHE_SHARPNESS = 4.0
-"""How abruptly hits turn into misses where the reuse distance passes the capacity."""
+"""Steepness of the change from hits to misses where the reuse distance exceeds the capacity."""
 
 
 @dataclass(frozen=True, kw_only=True)

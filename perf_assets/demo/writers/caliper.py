@@ -55,7 +55,7 @@ class _Stream:
         return self.node(_ATTRIBUTE_NAME, name, self.node(_ATTRIBUTE_PROPERTIES, str(properties), kind))
 
     def record(self, references: Iterable[int], values: dict[int, str]) -> None:
-        """Write one record."""
+        """Write one record into the file."""
         refs, names = "=".join(map(str, references)), "=".join(map(str, values))
         self.lines.append(f"__rec=ctx,ref={refs},attr={names},data={'='.join(values.values())}")
 

@@ -20,7 +20,7 @@ _SECONDS_GRID = 2.0**-30
 
 
 class ScopeKind(Enum):
-    """What a node of the tree is in the source."""
+    """Kind of a tree's node in the source code."""
 
     ENTRY = "entry"
     FUNCTION = "function"
@@ -31,7 +31,7 @@ class ScopeKind(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a function is defined."""
+    """Place in the source where a function is defined."""
 
     module: str
     """Load module; empty for the program itself."""
@@ -44,7 +44,7 @@ _OUTPUT = Place("", "src/output.cpp")
 _MPI = Place("/usr/lib64/libmpi.so.12.1.1", "<unknown file>")
 _OPENMP = Place("/usr/lib64/libgomp.so.1.0.0", "<unknown file>")
 TOOL = Place("/opt/hpctoolkit/lib/hpctoolkit/ext-libs/libmonitor.so.0.0.0", "<unknown file>")
-"""Where HPCToolkit puts what has no place in the program: roots and placeholders."""
+"""Place of nodes without one in the program, as HPCToolkit names it: roots and placeholders."""
 
 
 @dataclass(frozen=True)

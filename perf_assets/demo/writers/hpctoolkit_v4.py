@@ -31,7 +31,7 @@ from perf_assets.demo.writers.thread_profiles import (
 )
 
 ID_KINDS = ("SUMMARY", "NODE", "RANK", "THREAD", "GPUDEVICE", "GPUCONTEXT", "GPUSTREAM", "CORE")
-"""What an identifier tuple can name; the position is the number in the file."""
+"""Kinds of parts of an identifier tuple; the position is the number in the file."""
 
 SCOPES = ("point", "function", "lex_aware", "execution")
 """Propagation scopes; metric k has the ids 4k to 4k + 3, in this order."""

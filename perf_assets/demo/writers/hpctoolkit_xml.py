@@ -26,7 +26,7 @@ DOCTYPE = Path(__file__).with_name("experiment.dtd").read_text()
 """The declaration that stands at the top of every `experiment.xml`."""
 _DB_HEADER = Struct(">18s5scii")
 _STATED_HEADER_SIZE = 24
-"""What the tool writes into the XML; the real header is 8 bytes longer."""
+"""Size that the tool writes into the XML; the real header is 8 bytes longer."""
 
 
 def write_xml_database(directory: Path, run: ProfiledRun) -> None:
@@ -64,7 +64,7 @@ class _Document:
     """Text before the values of each node, the whole program first."""
     end: str
     value_formats: tuple[str, ...]
-    """How a value of each column is written."""
+    """Format of the values of each column."""
 
 
 def _filled(document: _Document, values: NDArray[np.float64]) -> str:

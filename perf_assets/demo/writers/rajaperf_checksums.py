@@ -50,7 +50,7 @@ def _heads(has_verdict: bool, has_mpi: bool) -> tuple[str, str]:
 
 
 def _columns(cell: KernelRun, first: KernelRun, has_verdict: bool, has_mpi: bool) -> str:
-    """What the report says of a run, beside the first variant that is listed."""
+    """Columns of a run in the report, compared with the first variant that is listed."""
     checksum, reference = _checksum(cell), _checksum(first)
     difference = abs(checksum - reference)
     if has_verdict and reference:

@@ -248,7 +248,7 @@ _COMPUTE_FLOPS_PER_BYTE = 1.0
 _MEMORY_BYTES = 64 * 2**20
 """A repetition that moves more does not stay in the caches of most processors."""
 _CACHE_BYTES = 8 * 2**20
-"""A repetition that moves at most so much stays in the caches of one processor."""
+"""Bytes up to which a repetition stays in the caches of one processor."""
 
 
 def kernel_kinds(kernels: pd.DataFrame, configurations: Sequence[str]) -> list[str]:

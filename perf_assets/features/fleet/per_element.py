@@ -1,4 +1,4 @@
-"""Kernel times per element of a node: what machines are compared by whose RAJAPerf runs had different sizes.
+"""Kernel times per element of a node, which compare machines whose RAJAPerf runs had different sizes.
 
 Centres run RAJAPerf at sizes of their own, on one core, on all ranks of a node, or on its GPUs, so that no kernel ran
 at one size everywhere. What can be compared is the time in which a node, with all that the run used of it, does one
@@ -70,7 +70,7 @@ def kernels_per_element(rows: pd.DataFrame, machine: str | None = None) -> pd.Da
 
 
 def sizes_in_words(rows: pd.DataFrame) -> tuple[str, ...]:
-    """How far the sizes of each machine are from `ELEMENTS`, from rows of `NODE_KERNELS_QUERY`: one note for each."""
+    """Notes on how far the sizes of each machine are from `ELEMENTS`, from rows of `NODE_KERNELS_QUERY`."""
     elements = (rows["problem_size"] * rows["processes"]).groupby(rows["machine"]).agg(["min", "max"])
     notes = []
     for machine, smallest, largest in elements.itertuples():

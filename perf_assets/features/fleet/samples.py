@@ -92,7 +92,7 @@ class FleetTables:
     kernels: pd.DataFrame
     specs: pd.DataFrame
     notes: tuple[str, ...] = ()
-    """What a person should know about how machines are described."""
+    """Notes on how machines are described."""
 
     def of(self, machines: list[str]) -> "FleetTables":
         """Rows of some machines."""

@@ -19,10 +19,10 @@ ARGUMENTS = "args"
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a table are for; all others that hold numbers are counters."""
+    """Roles of the columns of a table; all other columns with numbers are counters."""
 
     key: tuple[str, ...]
-    """Columns that say which configuration a row is."""
+    """Columns that identify the configuration of a row."""
     app: str
     time: str
     benchmark_apps: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ def _counters(tables: Mapping[str, pd.DataFrame], roles: Roles, notes: list[str]
 def _described_by_keys(
     index: pd.MultiIndex, roles: Roles, apps: "np.ndarray[tuple[int], np.dtype[np.str_]]", *, has_counters: bool
 ) -> pd.DataFrame:
-    """What arguments in the key say of each configuration; without counters, also its other numbers, as ranks."""
+    """Features of each configuration from arguments in the key; without counters, also its other numbers, as ranks."""
     if ARGUMENTS not in roles.key:
         return pd.DataFrame(index=range(len(index)))
     args = [str(text) for text in index.get_level_values(roles.key.index(ARGUMENTS))]

@@ -25,7 +25,7 @@ _CONSTANT = 1e-6
 CLIP = 6.0
 """Standard deviations beyond which a value says no more than "far outside"."""
 _IGNORED = 1e12
-"""Spread of a counter that the shots say nothing about: whatever its value, it counts as the mean."""
+"""Spread of a counter that does not vary among the shots: any value counts as the mean."""
 _LEVEL_SPREAD = float(np.log(2) / np.sqrt(2))
 """Spread of every indicator, in signed logarithms: two rows with different levels of a word are as far apart as two
 rows of which one is a standard deviation above and the other one below the mean of a number."""
@@ -45,11 +45,11 @@ class TransferTable:
     counters: Floats
     """Rows x counters as measured; NaN is missing."""
     target: Floats
-    """What is predicted: its logarithm, or itself where the caller wants it plain."""
+    """Predicted values: logarithms, or plain values where the caller wants these."""
     rows: Mask
-    """Which rows of the frame are in here."""
+    """Rows of the frame that are used."""
     notes: tuple[str, ...] = ()
-    """What a person should know about how the table was read."""
+    """Notes on how the table was read."""
     level_columns: Mapping[str, str] = field(default_factory=dict)
     """Column of words by the name of its indicator; features that are not in here are numbers."""
 

@@ -29,7 +29,7 @@ class ApplicationTable:
     features: Floats
     """NaN where a value is missing."""
     log_relative_time: Floats
-    """NaN throughout where the table does not say."""
+    """NaN in all rows where the table has no such column."""
     labels: dict[str, NDArray[np.str_]]
     """Columns source_machine, target_machine and app, as far as the table has them."""
     is_simulated: bool
@@ -51,7 +51,7 @@ class ApplicationTable:
 
     @property
     def applications(self) -> list[str]:
-        """Sorted; none where the table does not say."""
+        """Applications in alphabetical order; empty where the table does not name them."""
         return sorted(set(self.labels[APP].tolist())) if APP in self.labels else []
 
 

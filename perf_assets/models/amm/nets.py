@@ -46,7 +46,7 @@ class EmbeddingNet(ABC):
         return self
 
     def weights(self) -> dict[str, NDArray[Any]]:
-        """Weights by name."""
+        """Weights of the net by name."""
         return {name: tensor.numpy() for name, tensor in self._net.state_dict().items()}
 
     def with_weights(self, weights: Mapping[str, NDArray[Any]]) -> Self:

@@ -8,7 +8,7 @@ from perf_assets.core.errors import BadInputError
 from perf_assets.features.samples import Examples, Floats, PairedSamples
 
 ROWS_PER_BENCHMARK = 24
-"""Rows of each benchmark application that describe a machine: more say little new."""
+"""Rows of each benchmark application that describe a machine: more rows add little."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ _LINEAR_SHARES = (0.0, 0.3, 0.7, 0.95, 1.0)
 _SOURCE_SHARES = (0.0, 0.3, 0.7, 0.9, 0.97, 0.99)
 """Share of the source functions, each with a weight of its own, in the variance of the process."""
 _SLOPES = (0.0, 1.0)
-"""Slope of the sources' mean: it says nothing, or what takes twice as long on the sources does so on the target."""
+"""Slopes of the sources' mean: 0 is no influence; with 1, twice the time on the sources is twice that on the target."""
 _NOISES = np.logspace(-4, 1, 16)
 """Variance of the noise relative to that of the process."""
 _USUAL_NOISE, _NOISE_FACTOR = 0.03, 9.0
@@ -63,7 +63,7 @@ _NUMBERS_AT_ONCE = 2_000_000
 _TINY, _CONSTANT = 1e-12, 1e-9
 
 TARGET_ONLY, SOURCE_METRIC, SOURCE_FUNCTIONS = "target_only", "source_metric", "source_functions"
-"""What a member looks at: the target's own features; these weighted as on the sources; functions of the sources."""
+"""Kinds of members, by their inputs: the target's own features; these weighted as on the sources; source functions."""
 _OWN, _DRAWN = "0", "drawn"
 """Names of spaces: the target's own features as they are, and with drawn weights."""
 
@@ -79,7 +79,7 @@ class AverageSettings(BaseModel, frozen=True):
 
     @property
     def of_aligned(self) -> "AverageSettings":
-        """Settings for sources that enter only through an alignment."""
+        """Settings for sources that enter through an alignment only."""
         return self.model_copy(update={"target_only_prior": 1 - self.aligned_prior})
 
 
@@ -118,7 +118,7 @@ class Member(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Kind of the member: by the target alone, or by the metric of the sources."""
+        """Kind of the member: the target alone, the metric of the sources, or their functions."""
         if self.source_share > 0 or self.slope > 0:
             return SOURCE_FUNCTIONS
         return TARGET_ONLY if self.space == _OWN or self.is_drawn else SOURCE_METRIC

@@ -64,7 +64,7 @@ def fit_mean(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
 
 
 def fit_ridge(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
-    """Ridge regression."""
+    """Fit a ridge regression."""
     return ridge_with_held_out(inputs, target)[0]
 
 
@@ -89,7 +89,7 @@ def ridge_with_held_out(inputs: Floats, target: Floats) -> tuple[Linear, Floats]
 
 
 def fit_gp(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
-    """Gaussian processes, averaged."""
+    """Fit Gaussian processes, averaged by their evidence."""
     return Averaged(AveragedGp.fit(Inputs.alone(inputs), target))
 
 
@@ -103,7 +103,7 @@ def fit_neighbours(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
 
 
 def fit_extra_trees(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
-    """Extremely randomised trees."""
+    """Fit extremely randomised trees."""
     from sklearn.ensemble import ExtraTreesRegressor
 
     model = ExtraTreesRegressor(_TREES, max_features=0.5, n_jobs=1, random_state=seed)
@@ -111,7 +111,7 @@ def fit_extra_trees(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel
 
 
 def fit_xgboost(inputs: Floats, target: Floats, seed: int = 0) -> SmallModel:
-    """Boosted trees."""
+    """Fit boosted trees."""
     return _boosted(inputs, target, seed, trees=150, depth=4)
 
 

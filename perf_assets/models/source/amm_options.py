@@ -18,7 +18,7 @@ from perf_assets.models.source.described_trees import DescribedTrees, TreeSettin
 from perf_assets.models.source.tree_features import Counters, DescribedAmm, FeaturePart
 
 _MOST_EXAMPLES = 4000
-"""Enough to tell options apart, a quarter of what a model is trained on."""
+"""Examples to compare options by: a quarter of those that a model is trained on."""
 ENCODER_FILE, _WITHOUT = "encoder.npz", "without"
 _COLUMNS = ["weighting", "normalize", "log_rmse"]
 

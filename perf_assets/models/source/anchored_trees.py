@@ -17,10 +17,10 @@ from perf_assets.models.common.regressors import MOST_EXAMPLES, Regressor, fit_r
 
 
 class AnchoredSettings(BaseModel, frozen=True, extra="forbid"):
-    """Inputs of anchored trees."""
+    """Settings of anchored trees."""
 
     with_specification: bool = False
-    """Whether both machines' specification is."""
+    """Whether the specifications of both machines are inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class AnchoredTrees(Stored):
         return cls(settings, scaler, machine, trees)
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times."""
+        """Log relative times of examples."""
         columns = _columns(self.settings, self.scaler, self.machine, samples, examples)
         return self.trees.predict(columns) + self.machine.anchor_of(samples, examples)
 

@@ -99,7 +99,7 @@ class BilinearModel(Stored):
         return cls(machine, of_runs, effect)
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times."""
+        """Log relative times of examples."""
         effects = np.full((*samples.log_seconds.shape, self.machine.width), np.nan)
         for source in np.unique(examples.source):
             rows = np.unique(examples.row[examples.source == source])

@@ -34,7 +34,7 @@ class Blend:
     uncertain ratio the value with the smallest expected relative error lies below its median, by about its variance."""
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times."""
+        """Log relative times of examples."""
         used = {name: w for name, w in self.weights.items() if w > 0}
         predictions = [self.components[name].predict(samples, examples) for name in used]
         return blended(predictions, list(used.values()), self.caution, distance(samples, examples))

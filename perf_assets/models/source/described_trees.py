@@ -13,7 +13,7 @@ from perf_assets.models.source.tree_features import FIT, FeaturePart
 
 
 class TreeSettings(BaseModel, frozen=True, extra="forbid"):
-    """Inputs of the trees, and their kind."""
+    """Settings of the trees: their inputs and their kind."""
 
     parts: tuple[str, ...] = ("counters",)
     """Names of parts, as in `tree_features.FIT`."""
@@ -47,7 +47,7 @@ class DescribedTrees(Stored):
         return cls(fitted, fit_regressor(settings.downstream, _columns(fitted, samples, examples), ratios, seed))
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times."""
+        """Log relative times of examples."""
         return self.trees.predict(_columns(self.parts, samples, examples))
 
 

@@ -75,7 +75,7 @@ def _scored(
     made: "_Predictions",
     progress: Progress,
 ) -> dict[str, dict[str, object]]:
-    """Scores of a protocol by method, said fold by fold."""
+    """Scores of a protocol by method, with a line of progress per fold."""
     scores: dict[str, list[list[_Scores]]] = {name: [[] for _ in range(seeds)] for name in methods}
     for seed in range(seeds):
         for fold in folds:
@@ -88,7 +88,7 @@ def _scored(
 
 
 def _possible_folds(samples: PairedSamples, protocols: Iterable[str], progress: Progress) -> dict[str, list[Fold]]:
-    """Folds by protocol; what cannot be computed is said at once."""
+    """Folds by protocol; obstacles are reported at once."""
     folds: dict[str, list[Fold]] = {}
     obstacles = []
     for protocol in protocols:

@@ -1,4 +1,4 @@
-"""The experiments of xAMM and what the paper lacks: which description of runs and machines predicts best.
+"""The experiments of xAMM and further ones: which description of runs and machines predicts best.
 
 Every method is fitted anew in every fold, with its scaler and its encoder. Methods that stand in several experiments
 are fitted once. Folds are computed side by side, where the profile says.

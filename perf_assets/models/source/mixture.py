@@ -24,7 +24,7 @@ _LEVEL = 3.0
 """The level a is a free shift of all times: it is penalised a ninth as much as the weights, and never strongly."""
 _LEVEL_PENALTY = 1e-2
 _SHARE_OF_LEVEL = 0.3
-"""How much a difference between machines as a whole counts, beside that of single rows, in how far they are apart."""
+"""Weight of a difference between whole machines, beside differences of single rows, in their distance."""
 _FALL = 3.0
 """Power of the distance by which the importance of a machine falls. Both were chosen on GPUs and simulated fleet."""
 _NOISE = 0.01
@@ -99,7 +99,7 @@ class TimesElsewhere(Stored, ABC):
         return float(np.median(np.concatenate(errors))) if errors else 0.0
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times."""
+        """Log relative times of examples."""
         predicted = self.bilinear.predict(samples, examples)
         known, source_times = self._known_times(samples, examples)
         self._fill_gaps(samples, examples, known, source_times)
@@ -207,7 +207,7 @@ class MachineMixture(TimesElsewhere):
 
 
 class KernelMixture(TimesElsewhere):
-    """A run as a sum of parts: on every machine so much of each benchmark row.
+    """A run as a sum of parts: on every machine the same amount of each benchmark row.
 
         t_m(x) = sum_b w_b(x) t_b(m), w_b >= 0
 

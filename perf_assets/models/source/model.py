@@ -50,7 +50,7 @@ class SourcePredicted(Predicted):
     log_error: Floats
     """Root mean square log error where as much was held out in training; NaN where nothing could be."""
     unseen: list[str]
-    """What was held out for that: an application or a machine."""
+    """Held out for that: an application or a machine."""
 
 
 @dataclass(frozen=True)

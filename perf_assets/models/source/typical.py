@@ -42,7 +42,7 @@ class TypicalTimes(Stored):
         return cls(samples.machines, _effects(times, samples.apps[seen]), names, times)
 
     def predict(self, samples: PairedSamples, examples: Examples) -> Floats:
-        """Log relative times."""
+        """Log relative times of examples."""
         effects = self._effects_of(samples)
         here = [self.machines.index(name) if name in self.machines else -1 for name in samples.machines]
         known = np.vstack([self.times, np.full((1, self.times.shape[1]), np.nan)])[here]

@@ -31,7 +31,7 @@ EVERY_CAUSE = (0, 1, 2, 3, 4)
 CONSTANT_RATIO = (OFFSET, NOISE)
 """All runs take the same factor longer or shorter."""
 UNCHANGED = (NOISE,)
-"""Runs take the time that is expected of them, but for noise."""
+"""No cause: runs take the expected time, apart from noise."""
 KINDS = (UNCHANGED, CONSTANT_RATIO, EVERY_CAUSE)
 """Kinds of corrections, by their causes."""
 _STEPS, _CLOSE, _LONGEST_STEP = 40, 1e-3, 1.5

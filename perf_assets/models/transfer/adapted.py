@@ -54,7 +54,7 @@ class TransferSettings(BaseModel, frozen=True):
     least_judged: int = Field(default=5, ge=LEAST_SHOTS)
     """Shots from which on some can be held out."""
     source: SourceNetSettings = Field(default_factory=SourceNetSettings)
-    """How nets of sources are trained, through which features of other names are aligned."""
+    """Training of the sources' nets, through which features of other names are aligned."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class AdaptedTransfer(Stored):
     shots: int
     """Rows that the average was fitted to."""
     rows: Mapping[str, float]
-    """What is to be predicted of all rows it was made of, by the name of the row."""
+    """True values of all rows that the model was made of, by the name of the row."""
     held_out: Mapping[str, float] = field(default_factory=dict)
     """Prediction of each shot by a fit that did not see it."""
     held_out_alone: Mapping[str, float] = field(default_factory=dict)

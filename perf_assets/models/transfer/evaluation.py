@@ -62,7 +62,7 @@ class TransferEvaluation:
     """Draws that are scored: those whose shots differ in what is to be predicted."""
     scores: dict[str, dict[str, list[float]]]
     absent: dict[str, str]
-    """Why a method has no score."""
+    """Reason why a method has no score."""
     chosen: list[str]
     """The likeliest candidate, per seed."""
     coverage: list[float]

@@ -47,7 +47,7 @@ class TransferCandidate(Protocol):
 
     @property
     def name(self) -> str:
-        """Unique."""
+        """Unique name of the candidate."""
 
     def fit(self, shots: Indices, seed: int) -> Predict:
         """Learn from shots (row numbers); the result predicts the target of rows."""
@@ -129,7 +129,7 @@ class Product:
 
     @property
     def chosen(self) -> str:
-        """The likeliest candidate."""
+        """The candidate with the largest evidence."""
         return max(self.candidates, key=lambda one: one.weight).name
 
 

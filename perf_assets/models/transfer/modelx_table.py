@@ -38,7 +38,7 @@ class Dataset:
     frame: pd.DataFrame
     target_column: str
     notes: tuple[str, ...] = ()
-    """What a person should know about how it was read."""
+    """Notes on how it was read."""
 
 
 @dataclass(frozen=True)

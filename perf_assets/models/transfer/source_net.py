@@ -172,7 +172,7 @@ class TrainableNet(nn.Module):
         return values[:, :, 0]
 
     def as_arrays(self) -> dict[str, Floats]:
-        """Weights by name."""
+        """Weights of the net by name."""
         return {
             name.replace("_", "."): parameter.detach().numpy().astype(float)
             for name, parameter in self.named_parameters()

@@ -51,7 +51,7 @@ class HeldOutVectors:
     """Training samples as fits that did not see them predict them: samples x machines."""
 
     values: Floats
-    """Centred log times."""
+    """Centred log times of samples x machines."""
     orders: Floats
     """Centred log times that machines are ranked by."""
     log_seconds: Floats

@@ -75,7 +75,7 @@ class VectorForest(Stored):
         return cls(samples.machines, forest_of(forest))
 
     def predict(self, samples: VectorSamples) -> Floats:
-        """Centred log times."""
+        """Centred log times of samples x machines."""
         return self.trees.predict(tree_columns(samples, self.machines))
 
 

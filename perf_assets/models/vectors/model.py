@@ -28,7 +28,7 @@ _BLENDS: dict[str, Unseen | None] = {"configuration": None, "application": "appl
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs that are asked about."""
+    """Runs whose times are to be predicted."""
 
     sources: Sequence[str]
     apps: Sequence[str]
@@ -55,7 +55,7 @@ class VectorModel(Stored):
     """Two blends, for applications that are known and for new ones, and the machines they speak of."""
 
     trained_machines: tuple[str, ...]
-    """Machines whose runs can be asked about."""
+    """Machines whose runs the model can predict."""
     feature_names: tuple[str, ...]
     applications: tuple[str, ...]
     reference: str
@@ -252,7 +252,7 @@ def _shots(model: VectorModel, samples: VectorSamples, machine: str) -> VectorSa
 
 
 def _runs(samples: VectorSamples) -> Runs:
-    """Samples as questions."""
+    """Turn samples into questions."""
     is_host = np.char.endswith(np.array(samples.paired.machines), HOST)
     return Runs(
         np.array(samples.machines)[samples.source].tolist(),

@@ -22,7 +22,7 @@ class Held:
     predicted: Floats
     """Log times as predicted, up to a level of each sample."""
     ranked: Floats
-    """What the machines are put in order by: the prediction, or places of the most probable order."""
+    """Values that give the order of the machines: the prediction, or places of the most probable order."""
     majority: Floats
     """Predictions of the majority order."""
     majority_holds: Mask

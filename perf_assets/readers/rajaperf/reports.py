@@ -166,7 +166,7 @@ _RUN_COLUMNS = (("Kernel",), ("Variant",), ("Tuning",), ("Problem size",), ("Che
 
 
 def read_run_data(source: SourceFile) -> RunData:
-    """Read `*-kernel-run-data.csv`."""
+    """Read the report `*-kernel-run-data.csv`."""
     ranks, rows = _table(source, _RUN_COLUMNS)
     by_key: dict[Key, RunDatum] = {}
     for kernel, variant, tuning, size, checksum, time in rows:

@@ -19,7 +19,7 @@ _MAX_FOOTER_ITEMS = 4 * 2**20
 
 
 def read_table(source: SourceFile) -> SampleTable:
-    """Read a table."""
+    """Read a Parquet file as a table of samples."""
     try:
         with (
             opened(source) as stream,

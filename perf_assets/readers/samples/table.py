@@ -17,7 +17,7 @@ IDENTITY_TEXTS = ("app", "args")
 IDENTITY_COUNTS = ("ranks", "threads", "nodes", "gpus")
 WALL_SECONDS = "wall_seconds"
 IDENTITY = frozenset((*IDENTITY_TEXTS, *IDENTITY_COUNTS, WALL_SECONDS))
-"""Columns that say which run a row is; they are not metrics."""
+"""Columns that identify the run of a row; they are not metrics."""
 MAX_COLUMNS = 10_000
 """Columns of a table, and counters of a bundle: each becomes a column of the machine's table."""
 

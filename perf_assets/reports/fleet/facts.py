@@ -55,7 +55,7 @@ class MachineState:
     page: str | None
     """File name of its own page, in the same folder."""
     actions: tuple[str, ...]
-    """What to do next, most urgent first."""
+    """Next steps, most urgent first."""
     changed: str = ""
     """What its RAJAPerf runs say has changed since before, in a sentence; empty where nothing did."""
     is_source: bool = False
@@ -145,4 +145,4 @@ class FleetFacts:
     """Title by file name of the other pages in the same folder, those of machines left out."""
     vectors: VectorState | None = None
     story: Story | None = None
-    """What a few runs are worth; None where nothing was scored yet."""
+    """Worth of a few runs; None where nothing was scored yet."""

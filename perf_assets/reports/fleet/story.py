@@ -1,4 +1,4 @@
-"""What a few runs on a machine are worth: error over runs, predicted against measured, and one sentence about both."""
+"""The worth of a few runs on a machine: error over runs, predicted against measured, and one sentence about both."""
 
 from collections.abc import Mapping
 from functools import partial

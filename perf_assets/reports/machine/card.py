@@ -85,7 +85,7 @@ def model_card(card: CardFacts) -> str:
 
 
 def _tables(candidates: pd.DataFrame) -> list[dict[str, Any]]:
-    """A table per view, with what it says and whether a baseline is at least as good as what was chosen."""
+    """A table per view, with remarks and whether a baseline is at least as good as the chosen model."""
     chosen_by_view = {view: chosen_finding(view, here) for view, here in by_view(candidates)}
     return [
         table

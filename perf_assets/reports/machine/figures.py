@@ -277,7 +277,7 @@ class Shown(Enum):
 
     @property
     def middle(self) -> str:
-        """Column of the value that represents all seeds."""
+        """Statistic over seeds that the figure shows."""
         return "median" if self is Shown.ERROR else "mean"
 
 

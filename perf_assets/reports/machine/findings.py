@@ -112,7 +112,7 @@ def drift_finding(verdicts: list[Verdict]) -> Finding | None:
 
 
 def _number(value: Any) -> float:
-    """NaN for each of the ways in which tables say that there is none."""
+    """The number, or NaN where the table has none, however it marks that."""
     return math.nan if pd.isna(value) else float(value)
 
 

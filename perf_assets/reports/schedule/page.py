@@ -168,7 +168,7 @@ def turnaround_chart(rows: pd.DataFrame, load: float) -> Chart:
 
 
 def sweep_chart(rows: pd.DataFrame, own_load: float) -> Chart:
-    """Strategies over loads."""
+    """Chart of strategies over loads."""
     numbers = over_loads(rows)
     names, loads = list(dict.fromkeys(numbers["strategy"])), numbers["load_ratio"]
     return chart(

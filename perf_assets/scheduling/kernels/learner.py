@@ -29,7 +29,7 @@ class Learner(NamedTuple):
     kill_target: float
     """Share of jobs that may run longer than their bound."""
     step: float
-    """How fast the bounds follow what happens."""
+    """Speed at which the bounds follow new run times."""
     ratio_before: float
     """Run time / base as long as nothing is known; infinite where estimates then are the cap."""
     base: Floats

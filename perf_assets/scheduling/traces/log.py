@@ -32,7 +32,7 @@ class LogRows:
     start: "pd.Series[str]"
     end: "pd.Series[str]"
     seconds: Floats
-    """How long jobs ran, as the log says; NaN where it does not."""
+    """Run times of jobs in seconds; NaN where the log lacks them."""
     nodes: Floats
     limit: Floats
     """Seconds that users asked for; NaN where they did not, or without limit."""

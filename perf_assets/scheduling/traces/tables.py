@@ -133,7 +133,7 @@ def read_table(path: Path, kind: TableKind, zone: str | None = None) -> Trace:
 def log_rows(
     path: Path, kind: TableKind, places: Mapping[str, int], records: Iterable[list[str]], width: int, zone: str | None
 ) -> LogRows:
-    """Rows of a log from records of words; `places` says which word is what."""
+    """Rows of a log from records of words; `places` are the positions of the words by their meaning."""
     parts, bad, steps = [], 0, 0
     stream = iter(records)
     while chunk := list(itertools.islice(stream, _CHUNK)):

@@ -40,7 +40,7 @@ class Trace:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Lines and jobs that were left out, by reason."""
     notes: tuple[str, ...] = ()
-    """What a person should know of it."""
+    """Notes on how the log was read."""
     is_simulated: bool = False
     epoch: float | None = None
     """Unix time of second 0; of a clock on the wall, as if it stood in UTC, where there is no zone."""

@@ -59,7 +59,7 @@ class Upgrade:
     applications: tuple[ComparedSoftware, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The comparison as a dictionary, for JSON."""
         return asdict(self)
 
 

@@ -40,7 +40,7 @@ class Lane:
 
     @property
     def waiting(self) -> int:
-        """Questions that wait."""
+        """Number of questions that wait."""
         return self._queue.qsize()
 
     def close(self) -> None:

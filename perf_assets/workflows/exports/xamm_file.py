@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Files:
-    """Options for reading the files that a configuration names."""
+    """Readers of the files that a configuration names."""
 
     table: Callable[[Path], pd.DataFrame]
     benchmarks: Callable[[str, Path], BenchmarkTable]

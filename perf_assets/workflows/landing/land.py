@@ -53,7 +53,7 @@ class Planned:
     """Files of the folder that belong to it; None: all."""
     facts: BundleFacts
     origins: dict[str, str]
-    """Where each fact is from."""
+    """Origin of each fact."""
     name: str | None = None
     run: dict[str, tuple[Any, str]] = field(default_factory=dict)
     """What the files themselves will say of the run when they are read (ranks, threads, nodes, run time, software),

@@ -122,7 +122,7 @@ def _pages(lake: Lake, machine: str) -> list[Path]:
 
 
 def _note(lake: Lake, what: str, machine: str, why: str, more: Mapping[str, object]) -> Path:
-    """Write down who takes what back; a folder for what is moved away."""
+    """Note who takes back what; gives a folder for the files that are moved away."""
     now = datetime.now(UTC)
     folder = lake.root / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)

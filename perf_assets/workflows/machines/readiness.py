@@ -1,4 +1,4 @@
-"""What a machine needs for a model, what of it is there, and the one sentence that says what is missing.
+"""Needs of a machine for a model: what is there, and one sentence about what is missing.
 
 Checks in Dagster, pages, commands and the service all take that sentence from here.
 """
@@ -52,9 +52,9 @@ class Item:
     name: str
     is_done: bool
     summary: str
-    """What is there, or what is missing."""
+    """The data that is there or missing."""
     advice: str = ""
-    """What to do about it."""
+    """Advice on what to do about it."""
     is_needed: bool = True
     """Whether there is no model without it."""
 

@@ -33,7 +33,7 @@ class JudgedModel(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why, for people."""
+        """The reason, for people."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Contest(Generic[Model]):
     compare: Callable[[Model, Model | None], JudgedModel]
     """Decides whether a new model replaces the champion."""
     facts: Callable[[Model], Mapping[str, object]]
-    """Columns of a verdict that say what a model was fitted to."""
+    """Columns of a verdict about the data that a model was fitted to."""
     drift: Callable[[Model, Model], Drift] | None = None
     """Holds what is new since against the champion, which comes first; None where nothing is held against it."""
     drift_text: str = "takes {:.1f} times as long"

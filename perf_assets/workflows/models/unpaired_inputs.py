@@ -38,7 +38,7 @@ class UnpairedInputs:
     machine: str
     seed: int
     why: str
-    """Why the machine's runs pair with nothing."""
+    """Reason why the machine's runs pair with nothing."""
     target: NamedTable
     sources: tuple[TransferTable, ...]
     catalogue: Catalogue

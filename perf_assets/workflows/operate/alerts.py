@@ -28,7 +28,7 @@ class Alert:
     """Something that is wrong."""
 
     key: str
-    """What it is about: told once while it stays wrong."""
+    """Subject of the alert, which is sent once while the problem lasts."""
     title: str
     text: str = ""
     link: str = ""
@@ -62,7 +62,7 @@ class AlertLog:
         return asdict(self)
 
     def note(self, alerts: Iterable[Alert], settings: AlertSettings, now: float) -> list[Alert]:
-        """Keep of these alerts what is to be told now, for every channel; what was told lately is left out."""
+        """Keep the alerts that are to be sent now, for every channel; those that were sent lately are left out."""
         due = {
             alert.key: alert
             for alert in alerts
@@ -74,7 +74,7 @@ class AlertLog:
         return list(due.values())
 
     def settle(self, keys: Iterable[str]) -> None:
-        """Forget what is right again: the next time it is wrong is told at once."""
+        """Forget problems that are solved: if they come back, an alert is sent at once."""
         for key in keys:
             self.told_at.pop(key, None)
 
@@ -96,7 +96,7 @@ class AlertLog:
 
 
 def channels_of(settings: AlertSettings) -> dict[str, Callable[[Sequence[Alert]], None]]:
-    """Ways to tell people, by name."""
+    """Channels for alerts, by name."""
     ways: dict[str, Callable[[Sequence[Alert]], None]] = {}
     if settings.webhook is not None:
         ways["webhook"] = lambda alerts: _post(settings, alerts)

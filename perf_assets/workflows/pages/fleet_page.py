@@ -127,7 +127,7 @@ def _state(
 
 
 def _reason(verdicts: "pd.DataFrame | None", version: int | None) -> str:
-    """Why a version was promoted, or was not."""
+    """Reason why a version was promoted, or was not."""
     reasons = [] if verdicts is None else verdicts.loc[verdicts["version"] == version, "reason"].tolist()
     return str(reasons[-1]) if reasons else ""
 

@@ -159,7 +159,7 @@ def _sheet(fleet: Fleet, machine: str) -> dict[str, str]:
 
 
 def _kept_aside(fleet: Fleet, machine: str) -> pd.DataFrame:
-    """Runs that never landed beside what the model of all that landed said; empty where none are kept aside."""
+    """Runs that never landed, beside predictions of the model of all landed runs; empty where none are kept aside."""
     rows = scored(fleet.lake)
     own = rows[rows["machine"] == machine] if len(rows) else rows
     if own.empty:
