@@ -14,7 +14,7 @@ _FILE = Path("service_logs") / "addresses.json"
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where a person's browser finds the pages; these are the ones of `perf-assets up` without options."""
+    """Addresses of the pages for a person's browser; by default those of `perf-assets up` without options."""
 
     dagster: str = "http://127.0.0.1:3000"
     mlflow: str = "http://127.0.0.1:5000"

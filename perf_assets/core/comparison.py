@@ -15,7 +15,7 @@ MEASURES: dict[Measure, str] = {
     "energy_kwh": "energy",
     "price": "price",
 }
-"""What machines are compared by, in words; less is better."""
+"""Measures by which machines are compared, in words; less is better."""
 WORK_NODE_HOURS = 100.0
 """Node-hours on the baseline of the work that costs are given for."""
 
@@ -57,7 +57,7 @@ class Ranked(Estimate):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the figures of a machine rest on, in configurations."""
+    """Evidence behind the figures of a machine, in configurations."""
 
     measured: int
     """They ran on the machine itself."""

@@ -29,7 +29,7 @@ _NAMED = {
     "RAJAPerf": ((), ("perfsuiteversion",)),
     "code": ((), ("codeversion", "version", "commit", "spackhash")),
 }
-"""What a part is called, the metadata that name it, and those that say its version."""
+"""Name of a part, the metadata that name it, and those with its version."""
 _MODULE = re.compile(r"[\w.+-]+/v?\d[\w.+-]*")
 _IDLE_FLAGS = re.compile(r"-W(?!l,|p,|a,)\S*|-g\d?|-fdiagnostics\S*|-pipe")
 """Flags that change no instruction."""

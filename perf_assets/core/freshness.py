@@ -1,4 +1,4 @@
-"""How old the newest measurement of a machine may be: a site's file, or the default."""
+"""Largest age of the newest measurement of a machine: from a site's file, or the default."""
 
 from pathlib import Path
 

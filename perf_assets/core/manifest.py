@@ -18,7 +18,7 @@ from perf_assets.core.machines import check_machine_id
 from perf_assets.core.text import check_text, first_problem
 
 DAMAGED_ON_PURPOSE = "damaged-on-purpose"
-"""Stands in the name of bundles that the demo damages, so that whoever meets one knows."""
+"""Part of the name of bundles that the demo damages, so that people recognise them."""
 MANIFEST_NAME = "manifest.json"
 SPEC_NAME = "machine.yaml"
 OBSERVED_TAG = "observed"
@@ -107,7 +107,7 @@ class BundleFacts(_ManifestModel):
     dataset: Annotated[str, AfterValidator(check_dataset_name)] | None = None
     """Table that the rows belong to; samples only."""
     app_names: dict[str, Annotated[str, AfterValidator(check_application)]] | None = None
-    """What applications are called here, by what the column `app` or the job records call them; samples only."""
+    """Names of applications by their names in the column `app` or in job records; samples only."""
     tags: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

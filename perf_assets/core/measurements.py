@@ -1,4 +1,4 @@
-"""What a reader finds in a file: kernel timings of a benchmark run and whole-program profiles.
+"""Content of a file as a reader returns it: kernel timings of a benchmark run and whole-program profiles.
 
 All times are seconds and all sizes bytes; a metric keeps the unit that its tool wrote.
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 RUN_TIMES = frozenset({"REALTIME", "real_time_nsec", "duration_time"})
-"""What HPCToolkit, PAPI and perf call the run time: it is kept beside the counters, and is none."""
+"""Names of the run time in HPCToolkit, PAPI and perf: it is kept beside the counters, but is not a counter."""
 
 RELATIVE_TIME = "relative time"
 """Label of runs whose time is relative to that on some machine, and not in seconds; its value says to which, as in

@@ -11,7 +11,7 @@ WORTH_IT = _OF_TEN / 10
 
 
 def worth(view: str, runs: Sequence[Mapping[Any, Any]]) -> tuple[str, str]:
-    """What the planned runs of a view gain and whether any is worth it, and the reason, or which is first.
+    """Gain of the planned runs of a view and whether any is worth it, and the reason, or the first run.
 
     Runs are in their order, with `is_worth_it`, expected errors before and after each, `shots` that the model knows,
     and node-hours (None or NaN where not known). Those that are not worth it come last.

@@ -96,7 +96,7 @@ class AlertSettings(_Section):
 
 
 class RetentionSettings(_Section):
-    """What `perf-assets prune` keeps in any case, beside what is in use."""
+    """Versions and runs that `perf-assets prune` always keeps, beside those in use."""
 
     versions: int = Field(default=5, ge=1)
     days: int = Field(default=180, ge=1)
@@ -106,7 +106,7 @@ _Url = Annotated[str, AfterValidator(_check_address)]
 
 
 class AddressSettings(_Section):
-    """Where people find the pages, where a proxy stands before them."""
+    """Addresses of the pages for people, where a proxy is in front of them."""
 
     dagster: _Url | None = None
     mlflow: _Url | None = None

@@ -19,7 +19,7 @@ _NEEDS = {"amm": "machine_data_path", "train": "app_train_data_path", "test": "a
 
 @dataclass(frozen=True)
 class AmmReference:
-    """Where AMMs are, or benchmark runs to make them of; and one machine there or none in particular."""
+    """Path of AMMs, or of benchmark runs to make them of; and one of its machines, if one is named."""
 
     file: Path
     machine: str | None
@@ -59,9 +59,9 @@ class XammConfig:
     source_amm: AmmReference | None
     target_amm: AmmReference | None
     amm_option: str = "mean"
-    """How Algorithm 1 weighs benchmark rows, or `auto`."""
+    """Weighting of benchmark rows in Algorithm 1, or `auto`."""
     amm_normalize: str = "own_max"
-    """What is subtracted from an AMM at the end, or `auto`."""
+    """Normalisation: the vector that is subtracted from an AMM at the end, or `auto`."""
 
     @property
     def amm_pair(self) -> tuple[AmmReference, AmmReference] | None:

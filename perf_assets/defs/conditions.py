@@ -1,4 +1,4 @@
-"""When assets are made again by themselves, beyond the run that a landing starts."""
+"""Conditions under which assets are made again automatically, beyond the run that a landing starts."""
 
 import dagster as dg
 

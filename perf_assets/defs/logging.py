@@ -7,7 +7,7 @@ import dagster as dg
 
 NAME = "progress"
 _OF_DAGSTER = ("Skipping step ", "Dependencies for step ")
-"""Starts of lines about what follows from a step that said its reason already."""
+"""First words of lines that only follow from a step that has logged its reason already."""
 
 
 class _OwnLines(logging.Filter):

@@ -13,7 +13,7 @@ from perf_assets.defs.failures import explained
 from perf_assets.storage.warehouse import Warehouse
 
 Metadata = dict[str, Any]
-"""What the UI shows of a materialisation, by label."""
+"""Metadata of a materialisation for the UI, by label."""
 PREVIEW_ROWS = 5
 POOL = "warehouse"
 """Pool of all steps that write the warehouse: DuckDB lets one process write."""

@@ -272,7 +272,7 @@ _DAMAGED: Mapping[str, tuple[str, int]] = {"quartz": ("Kripke", 20), "ruby": ("K
 
 @dataclass(frozen=True)
 class _Accident:
-    """What happened to the last file that matches a pattern."""
+    """Damage to the last file that matches a pattern."""
 
     pattern: str
     kept_share: float | None

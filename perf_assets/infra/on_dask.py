@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 _GONE = (CancelledError, CommClosedError)
 """Errors of futures and calls when the scheduler is lost."""
 _LOOK_SECONDS = 5.0
-"""How often to look, while nothing gets done, whether there are workers at all."""
+"""Seconds between checks whether there are workers at all, while no task ends."""
 
 
 def on_dask(

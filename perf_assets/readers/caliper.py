@@ -231,7 +231,7 @@ class _RecordStream:
         )
 
     def _description(self, identity: str) -> dict[str, str]:
-        """What the nodes above one that defines an attribute say of it; its properties under their own id."""
+        """Properties of an attribute from the nodes above the one that defines it, by their own id."""
         described: dict[str, str] = {}
         ancestor = self._nodes[identity][2]
         for _ in range(_MAX_DESCRIPTION):

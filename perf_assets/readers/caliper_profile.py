@@ -319,7 +319,7 @@ def _labels(profile: caliper.CaliperRecords) -> dict[str, str]:
 
 
 def launched_at(metadata: Mapping[str, str]) -> str | None:
-    """When a run began, as Adiak gives it in seconds since 1970."""
+    """Start of a run, as Adiak gives it in seconds since 1970."""
     seconds = metadata.get("launchdate", "")
     if not (seconds.isascii() and seconds.isdigit() and 0 < int(seconds[:12]) < _LATEST):
         return None

@@ -97,7 +97,7 @@ def _sorted(sources: Sequence[SourceFile]) -> FilesByKind:
 
 
 def _family(files: FilesByKind, name: str) -> str:
-    """Which of the three kinds is there. Tables count only where there is nothing else."""
+    """The one of the three kinds that the files are of. Tables count only where there is nothing else."""
     present = [family for family in ("rajaperf", "profile") if not _FAMILIES[family].isdisjoint(files)]
     if len(present) > 1:
         raise UnreadableFileError(

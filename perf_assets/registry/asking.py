@@ -77,7 +77,7 @@ class OpenModel:
 
 
 def resolve(reference: str) -> tuple[str, int]:
-    """Name and version that `NAME`, `NAME@ALIAS` or `NAME/VERSION` stand for; the champion where neither is said."""
+    """Name and version that `NAME`, `NAME@ALIAS` or `NAME/VERSION` stand for; the champion where neither is given."""
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
         raise BadInputError(f"{reference[:200]!r} names no model: write NAME, NAME@ALIAS or NAME/VERSION")

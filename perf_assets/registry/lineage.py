@@ -28,7 +28,7 @@ class Link:
     version: int | None
     """None where the version that is named is no longer registered."""
     identity: str
-    """How the version before it in the chain names it."""
+    """Text by which the version before it in the chain refers to it."""
     aliases: tuple[str, ...]
     manifests_digest: str
     manifests_count: str

@@ -23,7 +23,7 @@ _DEFAULTS = {
     "mlflow.assistant.fab.autoOpenedOnFirstLoad_v1": True,
     "_mlflow_model_registry_promo_modal_dismissed_v1": True,
 }
-"""What a browser starts with where its user has chosen nothing: models instead of chats, no usage data, no advert."""
+"""Defaults of a browser whose user has chosen nothing: models instead of chats, no usage data, no advert."""
 _IN_HEAD = (
     # The assistant's panel and all its buttons have this attribute.
     "<style>[data-assistant-ui]{display:none!important}</style>"

@@ -163,7 +163,7 @@ def made_of(name: str, inputs_digest: str) -> int | None:
 
 
 def created_at(name: str, version: int) -> datetime:
-    """When a version was registered."""
+    """Time at which a version was registered."""
     return datetime.fromtimestamp(open_store().get_model_version(name, str(version)).creation_timestamp / 1000, UTC)
 
 
@@ -242,7 +242,7 @@ def choose(name: str, version: int, by: str) -> None:
 
 
 def pin_of(name: str, alias: str = CHAMPION) -> str:
-    """Who chose the version that an alias points to, and when, as in `version 3 by ada`; empty where nobody did."""
+    """Note on the person who chose an alias's version, and when, as in `version 3 by ada`; empty without a choice."""
     try:
         return str(open_store().get_registered_model(name).tags.get(_PINNED + alias, ""))
     except MlflowException as error:

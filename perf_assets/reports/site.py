@@ -79,10 +79,10 @@ class Chart:
     """Name of the file of its numbers, without ending."""
     title: str
     words: str
-    """What it shows, for those who cannot see it."""
+    """Text for those who cannot see the picture."""
     png: bytes
     numbers: pd.DataFrame
-    """What is drawn; ratios, where the picture shows percentages."""
+    """Data behind the picture; ratios, where the picture shows percentages."""
 
     @cached_property
     def picture_address(self) -> str:

@@ -37,7 +37,7 @@ class Estimates(Enum):
 
 
 class KillAt(Enum):
-    """When a running job is ended."""
+    """Limit at which a running job is ended."""
 
     REQUEST = "request"
     """Kill at the time that the user asked for, as is usual."""

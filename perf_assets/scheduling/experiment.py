@@ -149,7 +149,7 @@ class Bar:
 
 
 def busy_day(schedule: Schedule) -> float:
-    """When the day begins at whose noon most jobs wait; days are counted from the first submission."""
+    """Start of the day at whose noon most jobs wait; days are counted from the first submission."""
     noons = (np.arange(int(schedule.jobs.submit[-1] // DAY_SECONDS) + 1) + 0.5) * DAY_SECONDS
     waiting = np.searchsorted(schedule.jobs.submit, noons) - np.searchsorted(np.sort(schedule.outcome.start), noons)
     return float(noons[int(np.argmax(waiting))] - DAY_SECONDS / 2)

@@ -29,7 +29,7 @@ class Problem:
     nodes: Integers
     seconds: Floats
     predicted: Floats
-    """What the model of that machine says; it has not seen the run."""
+    """Prediction of that machine's model, which has not seen the run."""
     upper: Floats
     """Upper end of its interval."""
 

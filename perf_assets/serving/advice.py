@@ -31,7 +31,7 @@ _LEAST_REPEATS = 5
 """Repeated runs from which on the scatter of a machine is known."""
 _MOST_EXAMPLES = 5
 SCALED = "scaling"
-"""Stands where the name of a model does: the model of scaling is made of the machine's runs when it is asked."""
+"""Name of the model of scaling in answers: it is made of the machine's runs for each request."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _PREFIX = registered_name("")
 
 
 class Models:
-    """Champions by machine and the source models, as the aliases said when they were last looked at.
+    """Champions by machine and the source models, as the aliases were when last read.
 
     Whoever asks for a model keeps it for one answer: a replaced one ends with the last answer that uses it.
     """

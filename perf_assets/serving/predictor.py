@@ -21,7 +21,7 @@ from perf_assets.workflows.fleet import Fleet, open_warehouse
 from perf_assets.workflows.machines.readiness import Readiness
 
 MEASURED = "measured"
-"""Stands where the name of a model does in other answers."""
+"""Name in the place of a model's in answers that are measurements."""
 
 _TIMES = f"""
     SELECT {", ".join(CONFIGURATION)}, coalesce(gpus, 0) AS gpus, runs_count,

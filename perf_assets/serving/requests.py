@@ -80,7 +80,7 @@ class Observation(_Configured):
     gpus: int | None = Field(default=None, ge=0, le=_LARGEST_COUNT)
     """GPUs used in all; needed on a machine that has some."""
     collected_at: AwareDatetime | None = Field(default=None, strict=False)
-    """When it was measured; now where not given."""
+    """Time at which it was measured; by default now."""
     reference: Run | None = None
     """This run on the model's reference machine, where the model does not know it."""
 

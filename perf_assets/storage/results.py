@@ -76,7 +76,7 @@ def stored_or_empty(lake: Lake, table: Table) -> "pd.DataFrame":
 
 
 def written_at(lake: Lake, table: Table) -> tuple[int, ...]:
-    """When the parts of a table were last replaced: another value means that it may have changed."""
+    """Time at which the parts of a table were last replaced: another value means that it may have changed."""
     return tuple(file.stat().st_mtime_ns for file in _files(lake, table))
 
 

@@ -110,7 +110,7 @@ class Fleet:
         return bool(self.warehouse.frame(query, {"m": machine or ""})["found"].iloc[0])
 
     def relative_times(self) -> dict[str, str]:
-        """What times of runs are relative to, by machine, as in `relative to quartz`; seconds alone are left out.
+        """Reference of relative times, by machine, as in `relative to quartz`; machines with seconds only are left out.
 
         Where runs of a machine have seconds, too, it says how many have not.
         """

@@ -64,9 +64,9 @@ class Arrival:
     """Outcome of the arrival of machines."""
 
     failures: dict[str, str]
-    """Why machines could not be ingested."""
+    """Reasons why machines could not be ingested."""
     problem: str = ""
-    """Why models could not be made."""
+    """Reasons why models could not be made."""
 
 
 def arrive_known(state: DemoState, machines: Sequence[str], is_shown: bool) -> Arrival:

@@ -1,4 +1,4 @@
-"""How commands print: results on stdout as a table or one JSON document, everything else on stderr."""
+"""Output of commands: results on stdout as a table or one JSON document, everything else on stderr."""
 
 import json
 import math

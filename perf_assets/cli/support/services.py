@@ -42,7 +42,7 @@ class Service:
     groups: list[int] = field(default_factory=list)
     """Process groups that it was started in, one each time: what a killed one had started may live on."""
     ended_at: list[float] = field(default_factory=list)
-    """When it ended by itself, on a clock that only goes forward."""
+    """Moment at which it ended by itself, on a clock that only goes forward."""
 
     def __post_init__(self) -> None:
         self.start()

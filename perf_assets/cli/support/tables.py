@@ -1,4 +1,4 @@
-"""How commands read plain tables, and what they print about the columns."""
+"""Reading of plain tables by commands, and their output about the columns."""
 
 import re
 from collections.abc import Sequence

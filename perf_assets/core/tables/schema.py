@@ -1,4 +1,4 @@
-"""How a table is described, and what is made of a description: DDL, checks in SQL, documentation."""
+"""Description of a table, and its uses: DDL, checks in SQL, documentation."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -52,7 +52,7 @@ _ORIGIN = {
         "repository_name": "__repository__",
     },
 }
-"""What a run of the code location belongs to, as Dagster stores it with the run; the name of the job is to be added."""
+"""Origin of a run of the code location, as Dagster stores it with the run; the name of the job is to be added."""
 _OPENING_SECONDS = 120.0
 """Wait for other processes that open the same home: the first of them makes all tables."""
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -73,7 +73,7 @@ class _Stage:
     partition: str | None = None
     """Machine or dataset that it is for."""
     assets: Sequence[dg.AssetKey] = ()
-    """What is made; none is all of the job."""
+    """Assets to make; empty for all of the job."""
 
     @property
     def config(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class MachineOutcome:
     machine: str
     seconds: float
     failure: str | None = None
-    """Why it failed, in one line."""
+    """Reason of the failure, in one line."""
     is_bad_input: bool = False
     """Whether the input caused the failure, not the program."""
 

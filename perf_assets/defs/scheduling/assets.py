@@ -39,7 +39,7 @@ def eval_scaling__widths(context: dg.AssetExecutionContext, lake: LakeResource) 
 
 
 class ScheduleConfig(dg.Config):
-    """Which trace, on which machine; what is not given is as in the stored result, where there is one."""
+    """The trace and its machine; values that are not given are those of the stored result, where there is one."""
 
     trace: str | None = Field(default=None, description="Job log (SWF, Slurm, CSM, Flux); else a simulated one")
     nodes: int | None = Field(default=None, ge=1, description="Nodes; those that the trace names where not given")

@@ -27,13 +27,13 @@ _ALL = dg.AllPartitionMapping()
 
 
 class CurveConfig(dg.Config):
-    """How much to compute."""
+    """Extent of the evaluation."""
 
     seeds: int = Field(default=3, ge=1, description="Random draws of shots")
 
 
 class ModelxConfig(CurveConfig):
-    """How much to compute, and of which datasets."""
+    """Extent of the evaluation, and its datasets."""
 
     shots: list[str] = Field(default=["1%", "5%"], description="Rows of a target to learn from: N or P%")
     targets: list[str] = Field(default=[], description="Only these datasets are targets")

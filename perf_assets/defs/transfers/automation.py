@@ -1,4 +1,4 @@
-"""When models of datasets are made by themselves: a sensor for datasets whose rows changed, a schedule for all."""
+"""Automatic models of datasets: a sensor for datasets whose rows changed, a schedule for all."""
 
 import json
 from collections.abc import Iterator

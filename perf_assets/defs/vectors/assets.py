@@ -48,7 +48,7 @@ class BlendConfig(VectorSettings, dg.Config):
 
 
 class VectorConfig(BlendConfig):
-    """What vectors are relative to, what is random, and whether to train."""
+    """Machine that vectors are relative to, seed, and whether to train."""
 
     relative_to: str = _RELATIVE_TO
     seed: int = Field(default=0, ge=0, description="Seed of everything that is random")

@@ -1,4 +1,4 @@
-"""Which configurations of an application are run: parameter grids, walked so that every prefix covers them evenly."""
+"""Configurations of an application that are run: parameter grids, in an order whose every prefix covers them evenly."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ LINE_BYTES = 64
 SUSTAINED_MEMORY_SHARE = 0.8
 """STREAM against theoretical peak, processors and devices alike."""
 _OVERLAP_NORM = 2.0
-"""How resources overlap: 1 is the sum of their times (ECM), infinity their maximum (roofline)."""
+"""Overlap of resources: 1 is the sum of their times (ECM), infinity their maximum (roofline)."""
 _CACHE_SHARPNESS = 4.0
 """Steepness of the change from hits to misses where the reuse distance exceeds the capacity."""
 

@@ -30,7 +30,7 @@ class ThreadProfile:
     thread: int
     """Thread of the rank; GPU streams count from `FIRST_GPU_THREAD`."""
     host: int
-    """Which of the run's hosts."""
+    """Index among the run's hosts."""
 
 
 def invented(seed: int, what: str) -> int:

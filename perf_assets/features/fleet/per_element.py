@@ -19,7 +19,7 @@ _LEAST_GROWTH = 0.2
 """Power of the size with which the work per element of a kernel may not grow or shrink: a matrix product has 1/2, the
 surface of a cube -1/3, and rounding of sizes some hundredths."""
 _LEAST_SPREAD = 2.0
-"""Largest size over the smallest from which on a power can be told."""
+"""Smallest ratio of the largest to the smallest size for which a power can be fitted."""
 NODE_KERNELS_QUERY = f"""
     WITH usable AS ({USABLE_KERNELS}), used AS (
         SELECT *, greatest(coalesce(ranks, 1), 1) AS processes,

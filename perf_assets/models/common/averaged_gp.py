@@ -54,7 +54,7 @@ _DRAWN_SHARES = (0.0, 0.3, 0.7)
 _DRAWN_SOURCE_SHARES = (0.0, 0.7)
 """Shares of the source functions beside a drawn metric."""
 _SIFTED_ROWS, _SIFTED_DRAWS = 64, 8
-"""Rows on which the likeliest draws are told from the others where there are more rows, and how many stay."""
+"""Rows by which the likeliest draws are chosen where there are more rows, and the number of draws that stay."""
 _MOST_WEIGHED_ROWS = 250
 """Rows that members are weighed on where there are more; only the likely ones are fitted to all."""
 _LIKELY, _NEGLIGIBLE = 1e-2, 1e-6
@@ -131,7 +131,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DrawnMetrics:
-    """What processes in drawn metrics of the target's own features say, collapsed: as few arrays as can be."""
+    """Processes in drawn metrics of the target's own features, reduced to as few arrays as possible."""
 
     weights: Floats
     """Metrics x features: what a squared difference counts."""

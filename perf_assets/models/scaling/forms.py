@@ -22,7 +22,7 @@ _POWERS = (-2.0, -1.5, -1.0, -2 / 3, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 2 / 3, 1.0, 
 _LOGARITHMS = (0, 1, 2)
 _RIDGE = 1e-6
 _OTHER_PARAMETER_WEIGHT = 100.0
-"""How much more another parameter counts than the width, where the nearest run is looked for."""
+"""Weight of another parameter relative to the width in the search for the nearest run."""
 
 
 def nearest_width(parameters: Parameters, values: Floats, seconds: Floats, width: int) -> Predict:

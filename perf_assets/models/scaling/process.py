@@ -23,7 +23,7 @@ _SHARES = np.array([1.0, 0.25, 1.0, 0.25, 0.1, 0.1, 0.1, 0.02])
 _EXPECTED_REACH, _EXPECTED_LENGTH = 1.0, 2.0
 """Lengths that are expected, in standard deviations of the parameters."""
 _PRIOR_DEVIATION = 3.0
-"""How far settings may be from what is expected, in logarithms."""
+"""Standard deviation of settings around their expectation, in logarithms."""
 _LOWEST, _HIGHEST = -12.0, 4.0
 _LEAST_NOISE = 2 * np.log(0.02)
 """Runs scatter by at least 2%: few runs that lie on a curve by chance do not say otherwise."""

@@ -62,7 +62,7 @@ EXPERIMENTS: Experiments = {
 DEAR = ("best",)
 """Methods that are fitted with the first seed only: `best` fits its parts on folds of folds."""
 _SHARED = ("attention",)
-"""What the dear methods fit as well, and what takes longest: scored where they are."""
+"""Methods that the costly ones fit anyway, and those that take longest: scored together with them."""
 
 PICTURED = ("raw", "tabnet", *OTHER_EMBEDDINGS)
 _STEPS = 500

@@ -130,7 +130,7 @@ def default_methods(samples: PairedSamples, downstream: Iterable[str] = ("xgboos
 
 
 def best_components(samples: PairedSamples, unseen: Unseen) -> list[str]:
-    """What `best` blends: trees (with specifications if given) and attention; without a benchmark plain answers, too.
+    """Components of `best`: trees (with specifications if given) and attention; without a benchmark plain answers, too.
 
     Only where the machine is new do the closed forms add to attention: the bilinear model, which has fewer weights to
     fit on few machines, and the mixtures of known machines and of kernels. Without a benchmark, answers for a new

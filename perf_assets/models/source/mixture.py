@@ -28,7 +28,7 @@ _SHARE_OF_LEVEL = 0.3
 _FALL = 3.0
 """Power of the distance by which the importance of a machine falls. Both were chosen on GPUs and simulated fleet."""
 _NOISE = 0.01
-"""Distance of two machines that cannot be told apart."""
+"""Distance of two machines that are equal within the noise."""
 _RUNS_AT_ONCE = 256
 _STEPS, _HALVINGS, _SOLVED = 30, 8, 1e-6
 

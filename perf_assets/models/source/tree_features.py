@@ -49,7 +49,7 @@ def _per_second(samples: PairedSamples, machines: Indices, rows: Indices) -> Flo
 
 @dataclass(frozen=True)
 class OneHot:
-    """Which machine is source and which is target: all that can be said without a description of machines."""
+    """Indicators of the source and the target machine: the only features without a description of machines."""
 
     machines: tuple[str, ...]
 

@@ -33,7 +33,7 @@ class QuickPaired:
     """Per configuration, whether a machine that is neither source nor target ran them."""
     prior: tuple[RunTerms, ...]
     profile: tuple[Floats, Floats]
-    """What the profile of a configuration adds: a constant, and a slope on the log seconds on the source."""
+    """Contribution of a configuration's profile: a constant, and a slope on the log seconds on the source."""
     by_app: dict[str, float]
     correction: RadialSums
 

@@ -1,4 +1,4 @@
-"""Which configurations to run next on the target: those whose runs say most about all the others.
+"""Configurations to run next on the target: those whose runs tell most about all others.
 
 The correction's covariance tells, before a run is made, how much less uncertain every other prediction will be after
 it. Runs are picked one after the other; each pick takes those before it into account. Where runs have a price, what

@@ -1,4 +1,4 @@
-"""What is expected of runs on a machine of which only the benchmark is known: the prior that shots then correct.
+"""Expected times on a machine of which only the benchmark is known: the prior that shots then correct.
 
 A blend of attention over benchmark rows, trees anchored on the benchmark, the bilinear model, the mixture of known
 machines, and "no change": the time on the source. Its weights, how far it is off and what corrections of it look like
@@ -185,7 +185,7 @@ def expectation_unchanged(samples: PairedSamples, source: int, target: int, unkn
 
 
 def reference_machine(samples: PairedSamples, target: int) -> int | None:
-    """The machine to start from: among those that share most runs with the target, the one most like it.
+    """The machine to start from: the most similar one among those that share most runs with the target.
 
     For a target without runs, among those that ran most; None where there is none.
     """

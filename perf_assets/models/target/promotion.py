@@ -22,7 +22,7 @@ THRESHOLD = 1.05
 _OUTSIDE_SHARE = 0.10
 """Share of runs that a 90% interval leaves outside."""
 _FALSE_ALARMS = 0.01
-"""Chance that a champion whose intervals hold what they promise is ever said to have drifted."""
+"""Chance of a drift alarm, at any time, for a champion whose intervals hold what they promise."""
 SAME_LOG_TIME = 0.01
 """Times that differ by less are the same measurement."""
 LARGEST_LOG_ERROR = 50.0

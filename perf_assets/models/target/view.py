@@ -61,7 +61,7 @@ class AdaptedView:
     shots_only: ShotsOnly | None = None
     """Predicts instead of `model` where it was chosen; next runs are planned with `model` all the same."""
     severity: float | None = None
-    """How hard the transfer is, 0 to 1; None where shots are too few to tell."""
+    """Severity of the transfer, 0 (easy) to 1; None where shots are too few."""
     held_out: Mapping[str, float] = field(default_factory=dict)
     """Log seconds of each shot by its configuration, predicted by a fit that did not see it."""
     held_out_alone: Mapping[str, float] = field(default_factory=dict)

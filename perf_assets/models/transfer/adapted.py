@@ -97,7 +97,7 @@ class AdaptedTransfer(Stored):
     alone: RowsAlone | None
     interval: Interval
     severity: float | None
-    """How hard the transfer is, 0 to 1; None where rows are too few to tell."""
+    """Severity of the transfer, 0 (easy) to 1; None where rows are too few."""
     scores: tuple[MethodScore, ...]
     """Best first; empty where there were too few shots to hold some out."""
     shots: int

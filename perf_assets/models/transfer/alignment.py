@@ -27,7 +27,7 @@ _OFFSET_SCALE = 1.0
 
 @dataclass(frozen=True)
 class AlignmentFreedom:
-    """How far a fit may go: prior standard deviations, in standardised units of the source."""
+    """Freedom of a fit: prior standard deviations, in standardised units of the source."""
 
     weight: float
     """Penalty on the change of a source counter by all target counters together, and of its bias."""

@@ -1,4 +1,4 @@
-"""Where the fit of M_A starts: which source counter a target counter is taken for, before any weight is fitted.
+"""Start of the fit of M_A: the source counter that stands for each target counter, before any weight is fitted.
 
 Every start maps signed logarithms of target counters to standardised source counters. Source counters that no target
 counter stands for are completed from those that one does, by ridge regression over the source's own rows.

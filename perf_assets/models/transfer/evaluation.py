@@ -68,7 +68,7 @@ class TransferEvaluation:
     coverage: list[float]
     """Share of test rows inside the product's 90% interval."""
     severity: list[float]
-    """Rescaled, as far as it could be told."""
+    """Rescaled severity, where it could be measured."""
     adapt_seconds: float
     """Median over seeds: from shots to a chosen and fitted model, source models given."""
     predict_seconds_per_row: float

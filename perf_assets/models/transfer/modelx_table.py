@@ -144,7 +144,7 @@ def modelx_rows(
     settings: SourceNetSettings | None = None,
     progress: Progress = lambda _: None,
 ) -> list[ModelxRow]:
-    """One transfer with each number of shots; those whose shots say nothing in any draw are left out, which is said."""
+    """One transfer with each number of shots; numbers whose shots have one value only are left out, with a note."""
     task = TransferTask.of(sources, target, catalogue, settings)
     names = tuple(source.name for source in sources)
     features = _shared(task)

@@ -1,4 +1,4 @@
-"""Which rows of a dataset to measure next: those of other datasets whose counterpart here would say most.
+"""Rows of a dataset to measure next: counterparts of other datasets' rows that would tell most.
 
 What ran elsewhere is described by the features that both share. A Gaussian process in the space of the model tells how
 much less uncertain all of these rows will be after one of them was measured; each pick takes those before into account.

@@ -68,7 +68,7 @@ class Head:
         return np.asarray(stdtr(degrees, above / scale) - stdtr(degrees, below / scale))
 
     def half_width(self, level: float, of_known: Floats) -> float:
-        """Half width of an interval of log times: scatter of the shots, and of the known machines it is told from."""
+        """Half width of an interval of log times: scatter of the shots, and of the known machines behind it."""
         own = self.spread * float(stdtrit(self.shots_count - 1, (1 + level) / 2))
         return float(np.hypot(own, of_known @ np.abs(self.weights)))
 

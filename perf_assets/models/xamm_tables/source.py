@@ -51,7 +51,7 @@ class TableSource(Stored):
     median_log_ratio: float
     """Median over the training rows: the answer without a model."""
     applications: tuple[str, ...]
-    """Applications that it was trained on, where the table said."""
+    """Applications that it was trained on, where the table names them."""
     training_rows: int
     is_simulated: bool
 

@@ -97,7 +97,7 @@ def read_caliper(run: str, source: SourceFile) -> CaliperRun:
 
 
 class _Columns:
-    """Which column is what, for all rows that have the same columns."""
+    """Meaning of each column, for all rows that have the same columns."""
 
     def __init__(self, attributes: Sequence[Attribute]) -> None:
         positions = {attribute.alias: position for position, attribute in enumerate(attributes)}

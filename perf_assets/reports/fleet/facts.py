@@ -23,7 +23,7 @@ class Champion:
     target_only_mape: float | None
     """Error of the best baseline that uses nothing but these runs."""
     severity: float | None
-    """How hard the transfer is, 0 to 1."""
+    """Severity of the transfer, 0 (easy) to 1."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class MachineState:
     machine: str
     is_simulated: bool
     relative_times: str
-    """What times of its runs are relative to, as in `relative to quartz`; empty where they are seconds."""
+    """Machine that times of its runs are relative to, as in `relative to quartz`; empty where they are seconds."""
     bundles_count: int
     runs_count: int
     kernels_count: int
     """RAJAPerf timings."""
     last_landed_at: datetime | None
-    """When its newest measurement was collected (UTC)."""
+    """Time of its newest measurement (UTC)."""
     is_fresh: bool
     """Whether that is recent enough."""
     quarantined: dict[str, str]
@@ -57,7 +57,7 @@ class MachineState:
     actions: tuple[str, ...]
     """Next steps, most urgent first."""
     changed: str = ""
-    """What its RAJAPerf runs say has changed since before, in a sentence; empty where nothing did."""
+    """Change that its RAJAPerf runs show, in a sentence; empty where nothing changed."""
     is_source: bool = False
     """Whether the source models in use learned from it: it needs no model of its own."""
 
@@ -136,9 +136,9 @@ class FleetFacts:
     source_versions: dict[str, int]
     """Version of `perf-source` by alias."""
     trained_at: datetime | None
-    """When the source models were trained (UTC)."""
+    """Time at which the source models were trained (UTC)."""
     strays: tuple[str, ...]
-    """What in the landing zone belongs to no machine, with the reason."""
+    """Content of the landing zone that belongs to no machine, with the reason."""
     dagster_url: str
     mlflow_url: str
     pages: dict[str, str]

@@ -34,7 +34,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True)
 class Action:
-    """What to do next, and for which machine."""
+    """Next step, and its machine."""
 
     machine: MachineState
     text: str
@@ -105,7 +105,7 @@ def fleet_findings(facts: FleetFacts) -> list[Finding]:
 
 
 def age(moment: datetime, now: datetime) -> str:
-    """How long ago, in the largest unit that fits."""
+    """Age of a moment, in the largest unit that fits."""
     passed = in_utc(now) - in_utc(moment)
     if passed < timedelta(0):
         return "dated after this page"

@@ -53,7 +53,7 @@ class CardFacts:
     coverage_ratio: float
     """Share of the true times that the interval promises to hold."""
     severity: float | None
-    """How hard the transfer is, 0 to 1."""
+    """Severity of the transfer, 0 (easy) to 1."""
     source_version: int | None
     """Version of `perf-source`."""
     encoder_version: str | None
@@ -61,7 +61,7 @@ class CardFacts:
     manifests_count: int
     manifests_digest: str
     tracking_uri: str
-    """Where MLflow is, for the example; without passwords."""
+    """Address of MLflow, for the example; without passwords."""
     seed: int
     code_version: str
     dagster_run_id: str

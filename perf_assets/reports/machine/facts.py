@@ -21,7 +21,7 @@ class MachineFacts:
     curve: pd.DataFrame
     """Rows of `eval_transfer__scores` of this machine."""
     severity: float | None
-    """How hard the transfer is, 0 to 1, as it is registered with the version; of the hardest view."""
+    """Severity of the transfer, 0 (easy) to 1, as registered with the version; of the hardest view."""
     alignment: pd.DataFrame
     """source_counter, target_counter, weight, importance, stability, is_same_name; most important first."""
     alignment_weights: pd.DataFrame
@@ -35,7 +35,7 @@ class MachineFacts:
     verdicts: pd.DataFrame
     """Rows of `eval_target__verdicts` of this machine, newest last."""
     missing: dict[str, str]
-    """Why a part is not there, by its name here."""
+    """Reasons why parts are missing, by their names here."""
     alias: str = "champion"
     """Alias of the version that the page shows: `challenger` where nothing was promoted yet."""
     tracking_uri: str = ""
@@ -43,10 +43,10 @@ class MachineFacts:
     links: Mapping[str, str] = field(default_factory=dict)
     """Addresses of its pages in Dagster and MLflow, by what they show."""
     sheet: Mapping[str, str] = field(default_factory=dict)
-    """What its data sheet says, by property; empty where it has none."""
+    """Content of its data sheet by property; empty where it has none."""
     predicted: pd.DataFrame = field(default_factory=pd.DataFrame)
     """seen_as, configuration, measured_seconds, predicted_seconds: of runs that the fit did not see."""
     relative_times: str = ""
-    """What times of its runs are relative to, as in `relative to quartz`; empty where they are seconds."""
+    """Machine that times of its runs are relative to, as in `relative to quartz`; empty where they are seconds."""
     are_kept_aside: bool = False
     """Whether these runs never landed; else each was held out of those that did."""

@@ -225,7 +225,7 @@ def _colours(names: list[str]) -> dict[str, str]:
 
 
 def _error_axis(axes: Axes, here: pd.DataFrame) -> None:
-    """Percentages; logarithmic where values differ widely; what is far beyond the product is cut off, and said."""
+    """Percentages; logarithmic where values differ widely; values far beyond the product's are cut off, with a note."""
     product = here.loc[here["method"] == PRODUCT, "highest"].max()
     end = max(MOST_MAPE, 1.3 * product) if product == product else MOST_MAPE
     low, high = here["lowest"].min(), here["highest"].max()
@@ -308,7 +308,7 @@ def curve_chart(machine: str, curve: pd.DataFrame, shown: Shown) -> Chart:
 
 
 def weights_chart(machine: str, source: str, weights: pd.DataFrame) -> Chart:
-    """How much counters of the machine (columns) weigh in counters of the source (index)."""
+    """Heat map of the weights of the machine's counters (columns) in counters of the source (index)."""
     drawn = drawn_weights(weights)
     row, column = np.unravel_index(np.abs(drawn.to_numpy(float)).argmax(), drawn.shape)
     ours, theirs = str(drawn.columns[column]), str(drawn.index[row])

@@ -144,7 +144,7 @@ def machine_findings(facts: MachineFacts) -> list[Finding]:
 
 
 def severity_finding(severity: float) -> Finding:
-    """How hard the transfer is, in words beside the number that `models`, MLflow and the fleet's page show."""
+    """Severity of the transfer in words, beside the number that `models`, MLflow and the fleet's page show."""
     level = "easy" if severity < _EASY else "hard" if severity > _HARD else "of middle difficulty"
     return Finding(
         f"Severity {severity:.2f}: the transfer is {level}.",

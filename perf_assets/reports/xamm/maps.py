@@ -83,7 +83,7 @@ def machine_map(vectors: pd.DataFrame, target: Target, groups: "pd.Series[str] |
 
 
 def machine_places(vectors: pd.DataFrame, groups: "pd.Series[str] | None" = None) -> pd.DataFrame:
-    """What the map shows: machine, group, and its place by both components."""
+    """Content of the map: machine, group, and its place by both components."""
     places, _ = principal_components(vectors)
     return pd.DataFrame(
         {

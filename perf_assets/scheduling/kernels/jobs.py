@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     start: Floats
     end: Floats
     option: Integers
-    """Which one was taken: a position in the arrays of options."""
+    """The option that was taken: a position in the arrays of options."""
     promised: Floats
     """Start that the job was first promised, when it led the queue (EASY) or came (conservative); NaN for others."""
     was_backfilled: Mask

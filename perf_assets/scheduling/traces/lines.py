@@ -9,7 +9,7 @@ from perf_assets.core.errors import UnreadableFileError
 
 _MOST_BYTES = 2_000_000_000
 _MOST_GROWTH = 50
-"""How much larger than its compressed form a log may be: text of numbers shrinks to a tenth at best."""
+"""Largest ratio of a log to its compressed form: text of numbers shrinks to a tenth at best."""
 _FREE_BYTES = 2**20
 _MOST_LINE_BYTES = 2**16
 

@@ -1,4 +1,4 @@
-"""Rows of a job log, whatever wrote it, to a trace: which jobs count, how long they ran, and what is said of the rest.
+"""Rows of a job log, of any batch system, to a trace: jobs that count, their run times, and notes on all others.
 
 Rules. Jobs that never ran (cancelled or failed while they waited), that still run, or whose times contradict each other
 are left out and counted. Jobs that ran and were then cancelled, failed or hit their limit held their nodes: they
@@ -37,15 +37,15 @@ class LogRows:
     limit: Floats
     """Seconds that users asked for; NaN where they did not, or without limit."""
     state: "pd.Series[str]"
-    """How jobs ended, in upper case; empty where the log does not say."""
+    """Final states of jobs, in upper case; empty where the log lacks them."""
     user: "pd.Series[str]"
     application: "pd.Series[str] | None" = None
     starts_in_order: bool = False
     """Whether rows stand in the order of their starts: this tells the hour that is repeated in autumn."""
     skipped: "tuple[tuple[str, int], ...]" = ()
-    """What was left out before, by reason."""
+    """Number of jobs that were left out before, by reason."""
     zone: str | None = None
-    """Zone of local times; None where nobody said."""
+    """Zone of local times; None where it is not known."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class MachineAnswers:
 
     by_configuration: dict[Configuration, KnownTime]
     left_out: str
-    """Why it has no answer for the others."""
+    """Reason why it has no answer for the others."""
 
 
 class TimeEstimator:

@@ -34,7 +34,7 @@ class ShownExamples:
     answers: tuple[Prediction, ...] = ()
     """Answer to the example of /predict; none where there is no champion."""
     names: Mapping[str, str] = field(default_factory=lambda: {"model": "perf-transfer-NAME", "machine": "dane"})
-    """What paths such as /predict/{model} and /plan/{machine} are asked with."""
+    """Parameters of example requests to paths such as /predict/{model} and /plan/{machine}."""
 
     @property
     def are_real(self) -> bool:

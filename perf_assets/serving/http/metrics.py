@@ -116,7 +116,7 @@ class RequestCounts:
 
 
 def measured_at(lake: Lake) -> dict[str, datetime]:
-    """When the newest measurement of each machine was taken, by the record."""
+    """Time of the newest measurement of each machine, by the record."""
     import pyarrow.compute as pc
 
     newest = {}

@@ -1,4 +1,4 @@
-"""Runs the service until it is told to end."""
+"""Process of the service, until a signal ends it."""
 
 import gc
 import logging

@@ -71,7 +71,7 @@ class Pending:
     bundles: list[str]
     """Names of new, changed, and refused ones (whose files may have been mended)."""
     new_count: int
-    """How many of them were never looked at."""
+    """Number of them that were never looked at."""
     landed_count: int
     """All complete bundles in the landing zone."""
 

@@ -56,8 +56,7 @@ class Planned:
     """Origin of each fact."""
     name: str | None = None
     run: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    """What the files themselves will say of the run when they are read (ranks, threads, nodes, run time, software),
-    and what in them says so."""
+    """Facts that reading the files will give (ranks, threads, nodes, run time, software), each with its origin."""
     warnings: tuple[str, ...] = ()
 
     @property

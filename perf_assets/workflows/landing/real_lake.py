@@ -34,7 +34,7 @@ AS_THEY_ARE = (
     ("caliper/lulesh_opal", None),
     ("jobs", "eagle"),
 )
-"""What tools wrote, and its machine where no file says it."""
+"""Files that tools wrote, and their machine where no file names it."""
 CAMPAIGNS = (
     ("quartz", "ruby", "lassen"),
     ("borax", "boraxo", "dane", "mammoth", "matrix-cpu", "tioga-cpu", "tioga-gpu"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FALSE_ALARMS = 0.01
-"""Chance that a machine on which nothing changes is ever said to have changed."""
+"""Chance of an alarm, at any time, for a machine on which nothing changes."""
 _GROUPS = 12
 """Most groups of kernels of a setting: four kinds in three places."""
 _RECENT = 3

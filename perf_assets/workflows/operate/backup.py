@@ -35,7 +35,7 @@ _RECORD = f"{LAKE}/record"
 DAGSTER, MLFLOW = "dagster", "mlflow"
 """Schemas of a PostgreSQL database, and distributions whose version says what their tables are like."""
 RETENTION_LOCK = "retention.lock"
-"""Held by what removes artifacts, and by what copies them."""
+"""Lock of processes that remove artifacts, and of those that copy them."""
 _SQLITE, _POSTGRES, _ELSEWHERE = "sqlite", "postgresql", "elsewhere"
 _WAIT_SECONDS = 600.0
 _LEFT_OUT = {f"{LAKE}/locks", f"{HOME}/service_logs", f"{HOME}/up.lock", f"{HOME}/open.lock"}
@@ -51,7 +51,7 @@ class Contents:
     lake: str
     """Folder that the lake had."""
     state: dict[str, str]
-    """Where Dagster's and MLflow's state was: in SQLite files, in PostgreSQL, or elsewhere and so not in here."""
+    """Place of Dagster's and MLflow's state: SQLite files, PostgreSQL, or elsewhere and so not in the backup."""
     versions: dict[str, str]
     format: int = FORMAT
     files: dict[str, tuple[int, str]] = field(default_factory=dict)

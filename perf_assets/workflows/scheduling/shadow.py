@@ -18,7 +18,7 @@ PLANS = {
     "user statistics, shortest first": (Policy.EASY_SJBF, Planning(Estimates.PREDICTED)),
     "perfect predictions, shortest first": (Policy.EASY_SJBF, Planning(Estimates.ORACLE)),
 }
-"""What is compared; the last one is beyond what any predictor can do, and says what there is to gain."""
+"""Strategies that are compared; the last one is an upper bound that no predictor can reach."""
 MODELLED = "models where there are, user statistics where not"
 OF_MODELS = (
     "Where an application has a model, its jobs may run on half, a quarter, ... of their nodes (within what was run), "

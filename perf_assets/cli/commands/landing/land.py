@@ -180,7 +180,7 @@ def _parse_tags(tags: tuple[str, ...]) -> dict[str, str]:
 
 
 def _writing(bundle: "Planned", spec: Path | None) -> Callable[[Path], None]:
-    """How the bundle's files are written: copied, with the data sheet beside them."""
+    """Function that writes the bundle's files: copies, with the data sheet beside them."""
     from perf_assets.core.machines import parse_machine_spec
     from perf_assets.core.manifest import SPEC_NAME
     from perf_assets.storage.landing import copying

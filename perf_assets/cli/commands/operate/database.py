@@ -31,12 +31,12 @@ _SQLITE = "sqlite"
 
 @dataclass(frozen=True)
 class Store:
-    """Where one kind of state is kept."""
+    """Place of one kind of state."""
 
     what: str
     where: str
     problem: str
-    """Why it cannot be used; empty where it can."""
+    """Reason why it cannot be used; empty where it can."""
 
 
 @click.command()

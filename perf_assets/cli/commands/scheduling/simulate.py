@@ -269,7 +269,7 @@ def _simulate_speeds(
 
 
 def _drawn(window: "Trace", seed: int) -> "tuple[Trace, dict[str, dict[str, float]]]":
-    """Jobs drawn from a window, and how they compare with it; what differs more than by chance is said."""
+    """Jobs drawn from a window, and how they compare with it; a warning names differences beyond chance."""
     from dataclasses import asdict
 
     from perf_assets.scheduling.traces.draw import drawn, likeness
