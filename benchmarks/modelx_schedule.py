@@ -87,6 +87,21 @@ def goals(means: pd.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
+def nodes_to_match(jobs: DrawnJobs, turnaround: float) -> int | None:
+    """Fewest nodes on which stock jobs have a mean turnaround; None where eight times the nodes do not suffice."""
+    asked, nodes = jobs.experiment.table.asked, jobs.experiment.nodes
+    low, high = nodes - 1, nodes
+    while jobs.metrics(asked, nodes=high).turnaround.mean > turnaround:
+        low, high = high, 2 * high
+        if high > 8 * nodes:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_enough = jobs.metrics(asked, nodes=middle).turnaround.mean <= turnaround
+        low, high = (low, middle) if is_enough else (middle, high)
+    return high
+
+
 def width_to_match(jobs: DrawnJobs, turnaround: float) -> float | None:
     """Share of its nodes on which each stock job would have to run, in the same time, to have a mean turnaround."""
     asked, low, high = jobs.experiment.table.asked, 0.0, 1.0
@@ -109,7 +124,7 @@ def matching(experiment: MoldableExperiment, load: float, seed: int) -> dict[str
         if name == STOCK or (name.startswith("ours") and "#0" not in name):
             continue
         goal = jobs.metrics(widths).turnaround.mean
-        nodes, width = jobs.nodes_to_match(goal), width_to_match(jobs, goal)
+        nodes, width = nodes_to_match(jobs, goal), width_to_match(jobs, goal)
         found[name] = {
             "more_nodes_of_machine": None if nodes is None else nodes / NODES - 1,
             "narrower_jobs_factor": width,

@@ -32,7 +32,6 @@ _PREDICTED, _UPPER = "_predicted_seconds", "_upper_seconds"
 _NINETY_PERCENT = 1.645
 """Standard deviations of a normal distribution that 90% of its values are within."""
 _PAST = 1 / 3
-_MOST_FACTOR = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,19 +224,6 @@ class DrawnJobs:
     def nodes_per_job(self, widths: Widths) -> float:
         """Mean number of nodes of a job."""
         return float(widths.nodes[self.rows].mean())
-
-    def nodes_to_match(self, turnaround: float) -> int | None:
-        """Fewest nodes on which stock jobs have a mean turnaround; None where even many times more do not suffice."""
-        asked, low, high = self.experiment.table.asked, self.experiment.nodes - 1, self.experiment.nodes
-        while self.metrics(asked, nodes=high).turnaround.mean > turnaround:
-            low, high = high, 2 * high
-            if high > _MOST_FACTOR * self.experiment.nodes:
-                return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            is_enough = self.metrics(asked, nodes=middle).turnaround.mean <= turnaround
-            low, high = (low, middle) if is_enough else (middle, high)
-        return high
 
 
 def policies(experiment: MoldableExperiment, load: float, seed: int) -> dict[str, tuple[Widths, float | None]]:

@@ -125,16 +125,12 @@ def test_the_sweep_says_what_narrower_jobs_are_worth(experiment: MoldableExperim
     assert rows == sweep(experiment, [0.6, 1.0], 2)
 
 
-def test_what_stock_would_need(experiment: MoldableExperiment) -> None:
-    jobs = experiment.draw(1.0, 1)
-    asked = experiment.table.asked
-    goal = 0.7 * jobs.metrics(asked).turnaround.mean
-    nodes = jobs.nodes_to_match(goal)
-    assert nodes is not None
-    assert (
-        jobs.metrics(asked, nodes=nodes).turnaround.mean <= goal < jobs.metrics(asked, nodes=nodes - 1).turnaround.mean
-    )
-    assert jobs.nodes_to_match(0.0) is None
+def test_stock_jobs_end_earlier_on_more_nodes_and_where_they_are_narrower(experiment: MoldableExperiment) -> None:
+    jobs, asked = experiment.draw(1.0, 1), experiment.table.asked
+    turnaround = jobs.metrics(asked).turnaround.mean
+    assert jobs.metrics(asked, nodes=2 * NODES).turnaround.mean < turnaround
+    assert jobs.metrics(asked, factor=0.5).turnaround.mean < turnaround
+    assert jobs.jobs(asked, 0.5).nodes.max() == asked.nodes[jobs.rows].max() / 2
 
 
 @pytest.mark.parametrize(
