@@ -8,13 +8,15 @@ import dagster as dg
 NAME = "progress"
 _OF_DAGSTER = ("Skipping step ", "Dependencies for step ")
 """First words of lines that only follow from a step that has logged its reason already."""
+_SAID_AT_THE_END = ("no target model of ", "no model of the dataset ", "no scores of ")
+"""Starts of lines with the reason that the command ends with."""
 
 
 class _OwnLines(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         meta = getattr(record, "dagster_meta", {})
         is_own = bool(meta) and meta.get("dagster_event") is None
-        return is_own and not str(meta.get("orig_message", "")).startswith(_OF_DAGSTER)
+        return is_own and not str(meta.get("orig_message", "")).startswith(_OF_DAGSTER + _SAID_AT_THE_END)
 
 
 class _Plain(logging.Formatter):

@@ -16,7 +16,7 @@ from mlflow.types import ColSpec, DataType
 from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, listed
 from perf_assets.registry.source import WITH_AMM
 from perf_assets.registry.store import first_line
-from perf_assets.registry.versions import CHAMPION, all_aliases, load_code
+from perf_assets.registry.versions import CHAMPION, all_aliases, load_code, unknown_model
 
 _MOST_LOADED = 8
 
@@ -83,7 +83,7 @@ def resolve(reference: str) -> tuple[str, int]:
         raise BadInputError(f"{reference[:200]!r} names no model: write NAME, NAME@ALIAS or NAME/VERSION")
     name, every = parts["name"], all_aliases()
     if name not in every:
-        raise UnknownError(f"no model {name[:200]} is registered: there are {listed(sorted(every)) or 'none yet'}")
+        raise unknown_model(name, sorted(every))
     if parts["version"]:
         return name, int(parts["version"])
     aliases = every[name]

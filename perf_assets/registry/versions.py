@@ -2,8 +2,9 @@
 
 import errno
 import logging
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +18,7 @@ from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
-from perf_assets.core.errors import BadInputError, RegistryError, UnreadableFileError
+from perf_assets.core.errors import BadInputError, RegistryError, UnknownError, UnreadableFileError, like, listed
 from perf_assets.core.paths import is_own_registry, mlflow_tracking_uri
 from perf_assets.core.text import without_passwords
 from perf_assets.registry.store import first_line, open_store
@@ -32,6 +33,8 @@ INPUTS = "inputs_digest"
 """Tag with the digest of what a version was made of."""
 _REPLACED = "replaced_version"
 """Tag of a champion: the version that was champion before it."""
+_KIND = re.compile("^perf-(target-|transfer-|relative-)?")
+"""Start of the names of models, before that of a machine or dataset."""
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PINNED = "pinned_"
 """Start of the tag of a registered model that says who chose what an alias points to."""
@@ -90,6 +93,16 @@ def all_aliases() -> dict[str, dict[str, int]]:
     """Version that each alias points to, by registered model."""
     models = all_pages(open_store().search_registered_models)
     return {model.name: {alias: int(number) for alias, number in model.aliases.items()} for model in models}
+
+
+def unknown_model(wanted: str, names: Sequence[str]) -> UnknownError:
+    """What is said of a model that is not registered: the one that was probably meant, also by its machine alone."""
+    subjects = {name: _KIND.sub("", name) for name in names}
+    near = like(_KIND.sub("", wanted), list(subjects.values()))
+    meant = [name for name, subject in subjects.items() if near and subject == near]
+    guess = like(wanted, meant) or next(iter(meant), "")
+    advice = f"did you mean {guess}?" if guess else f"there are {listed(names) or 'none yet'}"
+    return UnknownError(f"no model {wanted[:200]} is registered: {advice}")
 
 
 def all_pages(search: Callable[..., Any], page_size: int = 1000) -> Iterator[Any]:
@@ -216,7 +229,7 @@ def registered(wanted: str | None = None) -> Iterator[Registered]:
     client = open_store()
     names = sorted(model.name for model in all_pages(client.search_registered_models))
     if wanted is not None and wanted not in names:
-        raise BadInputError(f"no model {wanted} is registered: there are {', '.join(names) or 'none yet'}")
+        raise unknown_model(wanted, names)
     for name in names if wanted is None else [wanted]:
         aliases = versions(name)
         stored_versions = versions_of(client, name)

@@ -18,7 +18,8 @@ from perf_assets.core.errors import BadInputError, UnknownError, like, listed
 from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import Prediction
 from perf_assets.serving.asked_runs import stored_runs
-from perf_assets.serving.predictor import MEASURED, Predictor, measured_there
+from perf_assets.serving.measurements import MEASURED
+from perf_assets.serving.predictor import Predictor
 from perf_assets.serving.requests import Run
 from perf_assets.storage.lake import Lake
 from perf_assets.workflows.fleet import open_warehouse
@@ -148,7 +149,7 @@ def _candidates(
 ) -> list[_Candidate]:
     """One answer per width: measured there, else from the machine that most other configurations ran on."""
     here = [run for run in runs if run.machine == machine]
-    measured = measured_there(predictor.lake, here, machine).values()
+    measured = predictor.measured.of_runs(here, machine).values()
     answered = {(one.ranks, one.threads): _Candidate(widths[machine][one.ranks, one.threads], one) for one in measured}
     champion = predictor.models.target(machine)
     preferred = champion.reference if champion is not None else None

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
-from perf_assets.core.catalogue import load_catalogue
 from perf_assets.core.errors import BadInputError, BusyError, UnknownError
 from perf_assets.core.tables.landing import RUNS, SPECS, TIMINGS
-from perf_assets.core.tables.runs import CONFIGURATION, CURRENT_RUNS, FEATURES
 from perf_assets.serving.answers import KnownMachine, Noted, Prediction
 from perf_assets.serving.champions import Models, next_step
+from perf_assets.serving.measurements import Measurements
 from perf_assets.serving.requests import Observation, Run
 from perf_assets.serving.source import ServedSource
 from perf_assets.serving.target import ServedTarget
@@ -19,19 +16,6 @@ from perf_assets.storage.lake import Lake
 from perf_assets.storage.record import MachineRecord
 from perf_assets.workflows.fleet import Fleet, open_warehouse
 from perf_assets.workflows.machines.readiness import Readiness
-
-MEASURED = "measured"
-"""Name in the place of a model's in answers that are measurements."""
-
-_TIMES = f"""
-    SELECT {", ".join(CONFIGURATION)}, coalesce(gpus, 0) AS gpus, runs_count,
-        wall_seconds, wall_seconds_min, wall_seconds_max
-    FROM {FEATURES.name} WHERE machine = $machine AND wall_seconds IS NOT NULL
-"""
-_DATES = f"""
-    SELECT {", ".join(CONFIGURATION)}, max(collected_at) AS measured_at FROM {CURRENT_RUNS} WHERE machine = $machine
-    GROUP BY ALL
-"""
 
 _SLIP_FACTOR = 5.0
 """Factor beyond an interval from which on a measured time is taken for a slip."""
@@ -45,6 +29,7 @@ class Predictor:
     def __init__(self, lake: Lake, say: Callable[[str], None] = lambda line: None) -> None:
         self.lake = lake
         self.models = Models(lake, say)
+        self.measured = Measurements(lake)
 
     def champion_for(self, run: Run, target: str) -> ServedTarget | None:
         """The target model that answers this run, where it is loaded; never waits."""
@@ -80,7 +65,7 @@ class Predictor:
     ) -> tuple[dict[int, Prediction], list[int]]:
         """Answers of what was measured on the target and of its champion, by position; positions of all other runs."""
         self._check_machines(runs, target)
-        known = measured_there(self.lake, runs, target) if with_measured else {}
+        known = self.measured.of_runs(runs, target) if with_measured else {}
         champion = self.models.target(target)
         if champion is not None:
             known |= _of_champion(champion, {i: run for i, run in enumerate(runs) if i not in known})
@@ -238,33 +223,3 @@ def _read_microarchitecture(lake: Lake, machine: str, ingested_at: int) -> str |
     except BadInputError:
         return None
     return None if rows.empty else str(rows["microarchitecture"].iloc[0])
-
-
-def measured_there(lake: Lake, runs: Sequence[Run], target: str) -> dict[int, Prediction]:
-    """Answers by the position of a run, of those whose configuration was measured on the target."""
-    if not lake.warehouse.is_file():
-        return {}
-    catalogue = load_catalogue(lake.site_catalogues())
-    warehouse = open_warehouse(lake)
-    machine: dict[str, object] = {"machine": target}
-    known = {tuple(row[n] for n in CONFIGURATION): row for row in warehouse.frame(_TIMES, machine).to_dict("records")}
-    dates = {
-        (row["app"], catalogue.comparable_args(str(row["args"])), row["ranks"], row["threads"]): row["measured_at"]
-        for row in warehouse.frame(_DATES, machine).to_dict("records")
-    }
-    answers = {}
-    for position, run in enumerate(runs):
-        key = (run.app, catalogue.comparable_args(run.args), run.ranks_there, run.threads)
-        row = known.get(key)
-        if row is not None and run.uses_gpus in (None, bool(row["gpus"])):
-            answers[position] = _answer(run, target, {str(name): value for name, value in row.items()}, dates[key])
-    return answers
-
-
-def _answer(run: Run, target: str, row: dict[str, Any], measured_at: datetime) -> Prediction:
-    seconds, least, most = (float(row[name]) for name in ("wall_seconds", "wall_seconds_min", "wall_seconds_max"))
-    count = int(row["runs_count"])
-    spread = "one run" if count == 1 else f"{count} runs, {least:.4g} to {most:.4g} s"
-    warning = f"measured on {target} itself, {measured_at:%Y-%m-%d} ({spread}): no prediction"
-    bounds = (seconds, least, most)
-    return Prediction.of_run(run, target, bounds, (MEASURED, 0), observed_count=count, warnings=[warning])

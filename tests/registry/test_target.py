@@ -14,7 +14,16 @@ from perf_assets.registry.store import open_store
 from perf_assets.registry.tables.questions import questions
 from perf_assets.registry.tables.target import answer, example_questions
 from perf_assets.registry.target import champion_of, log_learning_curve, register_target, registered_name
-from perf_assets.registry.versions import CHALLENGER, CHAMPION, load, made_of, promote, registered, versions
+from perf_assets.registry.versions import (
+    CHALLENGER,
+    CHAMPION,
+    load,
+    made_of,
+    promote,
+    registered,
+    unknown_model,
+    versions,
+)
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +106,16 @@ def test_what_is_left_out_of_a_question_is_unknown(adapted: AdaptedTarget) -> No
         answer(runs.drop(columns="threads"), adapted)
     with pytest.raises(BadInputError, match="must be a number above 0"):
         answer(runs.assign(wall_seconds=[1.0, 2.0, np.nan, 1.0]), adapted)
+
+
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        ("h1", "did you mean perf-target-h100?"),
+        ("perf-transfer-h10", "did you mean perf-transfer-h100?"),
+        ("perf-target-newbox", "there are perf-amm, perf-source, perf-target-h100, perf-transfer-h100"),
+    ],
+)
+def test_a_misspelt_model_is_guessed_also_by_its_machine_alone(asked: str, advice: str) -> None:
+    known = ["perf-amm", "perf-source", "perf-target-h100", "perf-transfer-h100"]
+    assert str(unknown_model(asked, known)) == f"no model {asked} is registered: {advice}"

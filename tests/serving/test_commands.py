@@ -103,6 +103,15 @@ def test_what_was_measured_there_is_said_and_not_predicted(
     assert "measured there" in run(*given).stdout
     predicted = json.loads(run(*given, "--no-measured", "--json").stdout)["predictions"]
     assert {answer["model"] for answer in predicted} == {"perf-target-cedar"}
+    asked = {"target": MACHINE, "runs": [fleet.run(row).model_dump() for row in fleet.unseen()[:2]]}
+    with TestClient(create_app(Predictor(lake), LIMITS, None), "http://127.0.0.1") as client:
+        for _ in range(2):
+            over_http = client.post("/predict", json=asked).json()["predictions"]
+            assert [(answer["model"], answer["warnings"]) for answer in over_http] == [
+                ("measured", answer["warnings"]) for answer in answers
+            ]
+        unmeasured = client.post("/predict", json={**asked, "with_measured": False}).json()["predictions"]
+        assert {answer["model"] for answer in unmeasured} == {"perf-target-cedar"}
 
 
 def test_names_that_are_nearly_right_are_guessed(fleet: Fleet, lake: Lake, table: Path) -> None:

@@ -80,8 +80,8 @@ def test_machines_models_health_and_the_page(client: TestClient) -> None:
     assert machines[MACHINE]["champion_version"] == 1
     assert {row["name"] for row in client.get("/models").json()["models"]} == {NAME, "perf-source"}
     description = client.get("/openapi.json").json()
-    paths = {"/predict", "/predict/{model}", "/advise", "/observe", "/machines", "/models", "/health", "/metrics"}
-    assert set(description["paths"]) == paths
+    answering = {"/predict", "/predict/{model}", "/advise", "/observe", "/plan/{machine}"}
+    assert set(description["paths"]) == {*answering, "/machines", "/models", "/health", "/metrics"}
     page = client.get("/").text
     assert page == client.get("/docs").text, "who comes to the address alone is led there"
     assert "POST" in page

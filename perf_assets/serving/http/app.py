@@ -58,6 +58,9 @@ class Question(BaseModel):
 
     target: MachineId = Field(description="Machine that is asked about")
     runs: list[Run] = Field(min_length=1, description="Runs as they were measured on other machines")
+    with_measured: bool = Field(
+        default=True, description="Answer a configuration that was measured on the target by that; false: by models"
+    )
 
 
 class Answers(BaseModel):
@@ -212,15 +215,15 @@ class _Service:
 
     async def predict(self, question: Question) -> list[Prediction]:
         """A few runs that one champion answers take the short way; others are routed in a thread."""
-        runs, target = question.runs, question.target
+        runs, target, with_measured = question.runs, question.target, question.with_measured
         if len(runs) > self.limits.rows:
             raise HTTPException(413, f"{len(runs)} runs are too many: ask for at most {self.limits.rows} at a time")
-        if len(runs) > _AT_ONCE:
-            return await self.in_thread(lambda: self.predictor.predict(runs, target))
+        if len(runs) > _AT_ONCE or (with_measured and not self.predictor.measured.are_without(runs, target)):
+            return await self.in_thread(lambda: self.predictor.predict(runs, target, with_measured=with_measured))
         champions = {self.predictor.champion_for(run, target) for run in runs}
         champion = champions.pop()
         if champions or champion is None:
-            return await self.in_thread(lambda: self.predictor.predict(runs, target))
+            return await self.in_thread(lambda: self.predictor.predict(runs, target, with_measured=with_measured))
         asked = [champion.ask(run) for run in runs]
         return await self._in_time(asyncio.wrap_future(self._lane.ask(champion, asked)))
 
@@ -246,8 +249,9 @@ class _Service:
 def _add_questions(app: FastAPI, service: _Service) -> None:
     @app.post("/predict", response_model=Answers, summary="How long runs take on another machine")
     async def predict(question: Question) -> Response:
-        """Times with 90% intervals and warnings, from the target's champion where the runs are of its reference
-        machine, otherwise from the source models.
+        """Times with 90% intervals and warnings: as measured on the target (`model` is `measured`, the warning has date
+        and spread), from the target's champion where the runs or their configurations are of its reference machine,
+        otherwise from the source models.
         """
         answers = Answers.model_construct(predictions=await service.predict(question))
         return Response(_ANSWERS.dump_json(answers), media_type="application/json")

@@ -55,7 +55,7 @@ def examples_of(predictor: Predictor) -> ShownExamples:
         if champion is None or run is None:
             continue
         try:
-            (answer,) = champion.predict([champion.ask(run)])
+            (answer,) = predictor.predict([run], machine, with_measured=True)
         except BadInputError:
             continue
         asked = run.model_dump(exclude_none=True)

@@ -5,7 +5,6 @@ import click
 from perf_assets.cli.support.lake import check_registry
 from perf_assets.cli.support.options import json_option
 from perf_assets.cli.support.output import print_result
-from perf_assets.core.errors import BadInputError
 
 
 @click.command()
@@ -17,10 +16,11 @@ def command(name: str, as_json: bool) -> None:
     What people get stays as it is until the next version is judged.
     """
     check_registry()
-    from perf_assets.registry.versions import tags_by_version, unpin
+    from perf_assets.registry.versions import all_aliases, unknown_model, unpin
 
-    if not tags_by_version(name):
-        raise BadInputError(f"no model {name} is registered: see 'perf-assets models'")
+    names = sorted(all_aliases())
+    if name not in names:
+        raise unknown_model(name, names)
     pinned = unpin(name)
     text = f"{name} was pinned to {'; '.join(pinned)}" if pinned else f"{name} was not pinned"
     print_result({"name": name, "was_pinned": pinned}, text, as_json=as_json)
