@@ -53,7 +53,7 @@ class Measurements:
         self._read: dict[str, _Measured] = {}
 
     def are_without(self, runs: Sequence[Run], machine: str) -> bool:
-        """Whether none of the runs was measured on the machine, as far as that is known without reading; never waits."""
+        """Whether none of the runs was measured on the machine, as far as is known without reading; never waits."""
         present = self._read.get(machine)
         if present is None or present.state != self._state(machine):
             return not self._lake.warehouse.is_file()
