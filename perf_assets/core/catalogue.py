@@ -63,7 +63,7 @@ class Formula(_CatalogueModel):
     """Exact meaning: retired or dispatched, scalar or packed …"""
 
     def applies_to(self, microarchitecture: str | None) -> bool:
-        """Whether it holds for a machine of this micro-architecture (None: not known)."""
+        """Whether the mapping applies to a machine of this micro-architecture (None: not known)."""
         return not self.architectures or microarchitecture in self.architectures
 
 

@@ -36,7 +36,7 @@ _IDLE_FLAGS = re.compile(r"-W(?!l,|p,|a,)\S*|-g\d?|-fdiagnostics\S*|-pipe")
 
 
 def environment_of(metadata: Mapping[str, str]) -> str | None:
-    """The line for what files or tags say, by any spelling; None where they say nothing."""
+    """The line for labels of files or tags, in any spelling; None where they name no software."""
     tagged = _folded(metadata.get(ENVIRONMENT_TAG, ""))
     if tagged:
         return None if tagged == UNKNOWN else _shortened(printable(tagged))
@@ -51,7 +51,7 @@ def environment_of(metadata: Mapping[str, str]) -> str | None:
 
 
 def check_environment(text: str) -> str:
-    """Return what a person calls an environment, parts separated as everywhere; refuse what no table can show."""
+    """Return a person's name of an environment with the usual separators; refuse characters that no table can show."""
     line = _folded(text)
     if not line.isprintable() or not 1 <= len(line) <= MAX_ENVIRONMENT:
         raise BadInputError(f"environment {line[:40]!a}: must be 1 to {MAX_ENVIRONMENT} printable characters")

@@ -26,7 +26,7 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 _TRIES = 4
-"""Tries of a task, as many as Dask workers have with the retries of the shipped profile."""
+"""Tries of a task: the same number as on Dask with the retries of the shipped profile."""
 _samples: Any = None
 """Samples that a worker process was started with."""
 _repr = reprlib.Repr()

@@ -22,5 +22,5 @@ class ServedModel(mlflow.pyfunc.PythonModel):  # type: ignore[name-defined,misc]
         self._model = self._load(Path(context.artifacts["fitted"]))
 
     def predict(self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Rows of answers, as the signature says."""
+        """Rows of answers, in the columns of the signature."""
         return self._answer(model_input, self._model, params or {})

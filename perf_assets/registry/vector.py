@@ -48,7 +48,7 @@ def load_vector(version: int) -> VectorModel:
 def register_joined(
     model: VectorModel, joined: Sequence[str], samples: VectorSamples, provenance: dict[str, str]
 ) -> Version:
-    """Register a vector model that machines have joined, with what their shots say about their heads."""
+    """Register a vector model that machines have joined, with the scores of their heads on their shots."""
     metrics = {
         f"{machine} new {name} log error of shots left out": head.spread
         for machine in joined

@@ -33,7 +33,7 @@ def plain_jobs(trace: Trace, planning: Planning) -> Jobs:
 
 
 def check_requests(trace: Trace, planning: Planning) -> None:
-    """Refuse to plan with what users asked for where they did not."""
+    """Refuse to plan with users' estimates where a log has none."""
     if planning.estimates is Estimates.USER and not trace.has_requests():
         raise BadInputError(f"{trace.name} does not say how long users asked for: take other estimates than the user's")
 
@@ -52,7 +52,7 @@ def asked_seconds(trace: Trace) -> Floats:
 
 
 def no_learner() -> Learner:
-    """Estimates of the jobs stand."""
+    """Learner that leaves the estimates of the jobs unchanged."""
     return _learner(Planning(), np.inf, np.zeros(0), np.zeros(0), np.zeros((0, 0), np.int64))
 
 

@@ -128,7 +128,7 @@ def _deviation(values: pd.DataFrame, name: str) -> Floats:
 
 
 def _fewest_nodes(nodes: Integers, predicted: Floats, tolerance: float) -> Integers:
-    """Per run of an application, the one that replaces it."""
+    """Index of the run that replaces each run of an application."""
     # By prediction: what may replace a run are the first so many; of these the fewest nodes, then the smallest time.
     order = np.argsort(predicted, kind="stable")
     best, places = 0, np.empty(len(order), np.int64)
@@ -156,7 +156,7 @@ class MoldableExperiment:
 
     @cached_property
     def _limited(self) -> Trace:
-        """Jobs of the log whose users asked for a time."""
+        """Jobs of the log with a time that their users requested."""
         return self.log.where(np.isfinite(self.log.request))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What people get: rows that print as tables, in a notebook as well."""
+"""Answers to people: rows that print as tables, in a notebook as well."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -19,7 +19,7 @@ _STYLE = "text-align:left;font-variant-numeric:tabular-nums;padding:2px 8px"
 
 @dataclass(frozen=True)
 class Prediction:
-    """How long a run takes on another machine."""
+    """Predicted time of a run on another machine."""
 
     __pydantic_config__ = _DESCRIBED
 
@@ -100,7 +100,7 @@ class KnownMachine:
     observed_count: int
     severity: float | None
     next_step: str
-    """What to do to get predictions, or better ones."""
+    """Advice on how to get predictions, or better ones."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Noted:
-    """What became of an observed run."""
+    """Outcome of handing in an observed run."""
 
     __pydantic_config__ = _DESCRIBED
 
@@ -172,7 +172,7 @@ class Rows(Sequence[_Row], Generic[_Row]):
     def __init__(self, rows: Sequence[_Row], notes: Sequence[str] = ()) -> None:
         self._rows = tuple(rows)
         self.notes = tuple(notes)
-        """What was left out, and why."""
+        """Runs that were left out, with reasons."""
 
     @overload
     def __getitem__(self, index: int) -> _Row: ...

@@ -134,7 +134,7 @@ def _arrive_elsewhere(sending: Connection, arrive: Arrive, state: DemoState, mac
 
 
 def _ingest(machines: Sequence[str], *, is_shown: bool, describes: bool) -> dict[str, str]:
-    """Why machines could not be ingested."""
+    """Reasons why machines could not be ingested."""
     if is_shown:
         from perf_assets.cli.commands.landing.ingest import ingest_with_progress
 

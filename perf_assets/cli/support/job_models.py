@@ -80,7 +80,7 @@ def _ways(
 
 
 def _narrower(runs: "ScalingRuns", model: "ScalingModel") -> "Callable[[int], Sequence[Way]]":
-    """Halves, quarters, ... of what was asked for, within the widths that were run: the mean over all problems."""
+    """Ways on halves, quarters, ... of the requested nodes, within the measured widths: the mean over problems."""
     import numpy as np
 
     from perf_assets.scheduling.other_ways import NINETY_PERCENT, Way

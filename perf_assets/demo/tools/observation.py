@@ -53,7 +53,7 @@ class Observed:
 
 
 def generator(seed: int, names: Iterable[str]) -> np.random.Generator:
-    """A random stream of its own for whatever the names identify."""
+    """Independent random stream for the thing that the names identify."""
     return np.random.Generator(
         np.random.PCG64(np.random.SeedSequence([seed, *(crc32(name.encode()) for name in names)]))
     )

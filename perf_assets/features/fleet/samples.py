@@ -27,7 +27,7 @@ KERNEL_COLUMNS = ("bytes_per_rep", "flops_per_rep", "seconds_per_rep", "is_core"
 """Features of a kernel run."""
 _HALF = "half_busy_core"
 PLACEMENTS = ("core", "share")
-"""What a rank of a program has to itself: a core while the others are idle; or its share of a busy node, which is a
+"""Resources of one rank of a program: a core while the others are idle; or its share of a busy node, which is a
 GPU, or without one a core while all are busy (the time with all threads, times the threads)."""
 NODE = "node"
 """Placement of times per element of a node, which stand for `PLACEMENTS` where machines ran no sizes in common."""

@@ -113,7 +113,7 @@ class TimesElsewhere(Stored, ABC):
         return predicted
 
     def _fill_gaps(self, samples: PairedSamples, examples: Examples, known: Floats, source_times: Floats) -> None:
-        """Where a machine that ran nearly everything lacks a run, the bilinear model says what it would have taken.
+        """Fill in missing runs of machines that ran nearly everything, by the bilinear model.
 
         Machines that ran a part only, by their nature or so far, are left out where they did not run.
         """

@@ -1,4 +1,4 @@
-"""A target model of one machine of the fleet: what runs on a reference machine say of it, corrected by its own runs.
+"""A target model of one machine of the fleet: predictions from runs on a reference machine, corrected by its own runs.
 
 A machine with GPUs is seen in two ways, by programs that use them and by those that do not; each has its model.
 """

@@ -81,7 +81,7 @@ class AdaptedView:
 
     @property
     def uses_prior(self) -> bool:
-        """Whether what it says rests on the benchmark more than on the source's time alone."""
+        """Whether its predictions rest mainly on the benchmark, not on the source's time alone."""
         has_weights = self.model.prior is not None and bool(self.model.prior.weights)
         return has_weights and self.shots_only is None and float(self.model.shares @ self.model.has_prior) >= 0.5
 

@@ -1,4 +1,4 @@
-"""Other numbers of ranks: what a target model says of a width that a run was not made on.
+"""Other numbers of ranks: predictions of a target model for a width that a run was not made on.
 
 Where the reference machine ran the width, that run is asked about. Where nobody did, a model of scaling moves the
 answer: it is fitted to all configurations of the application, each with its time on the target, measured or as the

@@ -193,7 +193,7 @@ def adapt_transfer(
     settings: TransferSettings | None = None,
     seed: int = 0,
 ) -> AdaptedTransfer:
-    """Fit all candidates to the rows of a dataset, and choose by what they say of rows that were left out."""
+    """Fit all candidates to the rows of a dataset, and choose by their predictions of rows that were left out."""
     chosen_settings = settings or TransferSettings()
     table = target.table
     order = np.random.default_rng(seed).permutation(len(table))

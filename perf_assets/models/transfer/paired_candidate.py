@@ -22,7 +22,7 @@ _NEED_SHOTS = (
 
 @dataclass(frozen=True, eq=False)
 class PairedCandidate:
-    """Corrects what runs on the source, and a prior from other machines, say of the target."""
+    """Corrects predictions for the target from runs on the source and a prior from other machines."""
 
     samples: PairedSamples
     source: int

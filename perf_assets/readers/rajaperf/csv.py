@@ -96,7 +96,7 @@ class _Reports:
         return named
 
     def _was_run(self, timing: Timing, key: Key) -> bool:
-        """The 2024 reports print 0.000000 for what is defined but was not run; the checksums tell."""
+        """Whether a kernel was run, by its checksum: the 2024 reports print 0.000000 also for kernels that were not."""
         return timing.generation == "2026" or timing.seconds[key] > 0 or key in self.checksums
 
 

@@ -40,7 +40,7 @@ _log = logging.getLogger("perf_assets.serve")
 
 @dataclass(frozen=True)
 class Limits:
-    """What the service takes at most."""
+    """Limits on requests to the service."""
 
     body_bytes: int = 4 * 2**20
     rows: int = 1000
@@ -52,7 +52,7 @@ class Limits:
 
 
 class Question(BaseModel):
-    """Runs, and the machine they are asked about."""
+    """Runs, and the machine for which their times are predicted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, json_schema_extra={"examples": [QUESTION]})
 
@@ -102,7 +102,7 @@ class JobQuestion(BaseModel):
     args: str | None = Field(default=None, max_length=MAX_ARGS)
     """Needed where the application ran with several."""
     nodes: int | None = Field(default=None, ge=1)
-    """Width that would be asked for; else the fastest one."""
+    """Nodes that the job would request; by default the fastest number."""
     machines: list[MachineId] = Field(default_factory=list)
     """Machines to choose from; else all that have a model."""
     kill_rate: float = Field(default=KILL_RATE, gt=0, lt=0.5)
@@ -139,14 +139,14 @@ class Plan(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service is there."""
+    """State of the service."""
 
     status: str
     champions: int
 
 
 class ErrorBody(BaseModel):
-    """What is wrong, in one line."""
+    """The error, in one line."""
 
     error: str
 

@@ -301,7 +301,7 @@ def with_likwid(given: argparse.Namespace, command: list[str], folder: Path) -> 
 
 
 def is_counted_by_likwid() -> Callable[[str], bool]:
-    """Which events LIKWID has on this machine."""
+    """Function that checks whether LIKWID has an event on this machine."""
     if shutil.which("likwid-perfctr") is None:
         return lambda event: False
     done = subprocess.run(["likwid-perfctr", "-e"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -392,7 +392,7 @@ def run(command: list[str], **variables: str) -> None:
 
 
 def tags(given: argparse.Namespace, program: str) -> dict[str, str]:
-    """What the run was made with; no user and no host."""
+    """Tags of the software that the run was made with; no user and no host."""
     kept = {"kernel": platform.release(), "processor": platform.machine(), "measured_by": "perf-assets measure"}
     for name in ("LOADEDMODULES", "OMP_PROC_BIND", "OMP_PLACES", "CFLAGS", "CXXFLAGS", "CUDA_VERSION", "ROCM_VERSION"):
         words = re.split(r"[\s:]+", os.environ.get(name, ""))
