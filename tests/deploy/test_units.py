@@ -4,13 +4,16 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 from perf_assets.cli.main import cli
 from tests.installation import PROGRAM, PROJECT
@@ -86,13 +89,22 @@ def test_nothing_of_the_platform_listens_outside_of_the_network_of_nginx() -> No
 
 def test_the_image_copies_what_there_is_and_starts_what_there_is() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
-    assert (PROJECT / "constraints.txt").is_file()
+    copies = re.findall(r"^COPY (\S+) (\S+)$", text, re.MULTILINE)
+    assert len(copies) == text.count("COPY ")
+    for source, _ in copies:
+        made = source == "dist/perf_assets-*.whl" and "pip wheel --no-deps --wheel-dir dist ." in text
+        assert made or (PROJECT / source).is_file(), source
+    brought = {place + Path(source).name if place.endswith("/") else place for source, place in copies}
+    used = set(re.findall(r"/tmp/[\w.*-]+", re.sub(r"^(COPY|#) .*$", "", text, flags=re.MULTILINE)))
+    assert {file for name in used for file in brought if fnmatch(file, name)} == brought
+    assert all(any(fnmatch(file, name) for file in brought) for name in used), used
     extras = re.search(r'"\$wheel\[([\w,]+)\]"', text)
     assert extras
-    import tomllib
-
-    known = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras[1].split(",")) <= set(known)
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+    python = re.search(r"^FROM python:([\d.]+)-", text, re.MULTILINE)
+    assert python
+    assert python[1] in SpecifierSet(project["requires-python"])
     assert 'CMD ["up"]' in text
 
 

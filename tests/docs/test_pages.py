@@ -157,6 +157,19 @@ def test_every_page_is_a_chapter() -> None:
     assert len(set(chapters())) == len(chapters())
 
 
+def test_the_site_loads_nothing_from_the_network() -> None:
+    """Where mkdocs.yml says nothing else, its theme takes fonts and the search of pages on a disk from elsewhere."""
+    site = yaml.safe_load((PROJECT / "mkdocs.yml").read_text())
+    assert site["theme"]["font"] is False
+    scripts = site["extra"]["polyfills"]
+    assert any("iframe-worker" in script for script in scripts), "the plugin 'offline' adds one from the network"
+    for file in (*scripts, *site.get("extra_javascript", []), *site.get("extra_css", [])):
+        assert (PROJECT / "docs" / file).is_file(), file
+        assert "://" not in (PROJECT / "docs" / file).read_text(), file
+    for page in PROJECT.glob("docs/*.md"):
+        assert not re.findall(r"!\[[^]]*\]\(https?:|\bsrc=.https?:", page.read_text()), page.name
+
+
 def test_the_site_has_all_chapters_in_their_order() -> None:
     listed = yaml.safe_load((PROJECT / "mkdocs.yml").read_text())["nav"]
     (first,) = listed[0].values()
