@@ -84,6 +84,7 @@ def pytest_runtest_setup() -> None:
 
     An instance of Dagster makes its own state storage that of the process, and when it is left or collected it brings
     back the one before: after some tests that is one whose folder is gone, for fixtures of modules and sessions too.
+    Dagster has no public way to say that there is none.
     """
     state = sys.modules.get("dagster._core.storage.defs_state.base")
     if state is not None:

@@ -3,7 +3,6 @@
 import dagster as dg
 import psutil
 import pytest
-from dagster._core.test_utils import create_run_for_test
 from mlflow import MlflowClient
 
 from chaos import service_checks
@@ -16,11 +15,11 @@ POOL = "warehouse"
 @pytest.mark.slow
 def test_runs_that_have_ended_are_not_stuck_and_others_are() -> None:
     with dg.instance_for_test() as instance:
-        create_run_for_test(instance, "done", status=dg.DagsterRunStatus.SUCCESS)
-        create_run_for_test(instance, "failed", status=dg.DagsterRunStatus.FAILURE)
+        instance.add_run(dg.DagsterRun("done", status=dg.DagsterRunStatus.SUCCESS))
+        instance.add_run(dg.DagsterRun("failed", status=dg.DagsterRunStatus.FAILURE))
         assert list(service_checks.runs(instance)) == []
         for status in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.NOT_STARTED):
-            run = create_run_for_test(instance, "stuck", status=status, tags={"dagster/partition": "quartz"})
+            run = instance.add_run(dg.DagsterRun("stuck", status=status, tags={"dagster/partition": "quartz"}))
             (line,) = service_checks.runs(instance)
             assert line.endswith(f"(stuck, quartz) is {status.value}")
             instance.delete_run(run.run_id)
@@ -31,8 +30,8 @@ def test_a_slot_of_an_ended_run_is_a_zombie() -> None:
     with dg.instance_for_test() as instance:
         storage = instance.event_log_storage
         storage.set_concurrency_slots(POOL, 1)
-        run = create_run_for_test(instance, "holds", status=dg.DagsterRunStatus.STARTED)
-        other = create_run_for_test(instance, "waits", status=dg.DagsterRunStatus.STARTED)
+        run = instance.add_run(dg.DagsterRun("holds", status=dg.DagsterRunStatus.STARTED))
+        other = instance.add_run(dg.DagsterRun("waits", status=dg.DagsterRunStatus.STARTED))
         assert storage.claim_concurrency_slot(POOL, run.run_id, "load_warehouse").is_claimed
         assert not storage.claim_concurrency_slot(POOL, other.run_id, "load_warehouse").is_claimed
         assert list(service_checks.slots(instance)) == []

@@ -5,12 +5,6 @@ from functools import cache
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluation,
-    AssetCheckEvaluationTargetMaterializationData,
-)
-from dagster._core.events import AssetMaterializationPlannedData
-from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.core.tables.datasets import DATASET_VERDICTS
 from perf_assets.core.tables.health import HEALTH
@@ -27,6 +21,7 @@ from perf_assets.defs.targets.assets import ADAPTED, PAGE
 from perf_assets.defs.transfers.assets import ADAPTED as TRANSFER
 from perf_assets.defs.vectors.assets import VECTOR
 from perf_assets.storage.datasets import ROWS
+from tests.dagster_events import evaluate_checks, plan_asset
 
 MACHINES = ["quartz", "ruby"]
 OF_TARGET = {ADAPTED, VERDICTS.name, TRANSFER_SCORES.name, PAGE}
@@ -63,19 +58,7 @@ class Fleet:
 
     def checked(self, asset: str, machine: str, *, passed: bool) -> None:
         """The blocking checks of what was materialised last, in a run of their own."""
-        key = dg.AssetKey(asset)
-        filters = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[machine])
-        (made,) = self.instance.fetch_materializations(filters, limit=1).records
-        run = create_run_for_test(self.instance, job_name="checks")
-        about = AssetCheckEvaluationTargetMaterializationData(
-            storage_id=made.storage_id, run_id=made.run_id, timestamp=made.timestamp
-        )
-        for check in ("schema", "key"):
-            found = AssetCheckEvaluation(key, check, passed, {}, about, partition=machine)
-            event = dg.DagsterEvent(
-                dg.DagsterEventType.ASSET_CHECK_EVALUATION.value, "checks", event_specific_data=found
-            )
-            self.instance.report_dagster_event(event, run.run_id)
+        evaluate_checks(self.instance, asset, machine, ["schema", "key"], passed=passed)
 
     def asked_for(self) -> dict[str, set[str | None]]:
         """What one tick asks for: machines by asset."""
@@ -179,10 +162,8 @@ def test_the_scheduling_experiment_follows_verdicts_once_it_was_made(fleet: Flee
 
 def page_is_planned(fleet: Fleet, machine: str) -> dg.DagsterRun:
     """A run that is to write the page of a machine."""
-    run = create_run_for_test(fleet.instance, job_name="refresh_machine", status=dg.DagsterRunStatus.STARTED)
-    planned = AssetMaterializationPlannedData(dg.AssetKey(PAGE), partition=machine)
-    kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value
-    fleet.instance.report_dagster_event(dg.DagsterEvent(kind, "", event_specific_data=planned), run.run_id)
+    run = fleet.instance.add_run(dg.DagsterRun("refresh_machine", status=dg.DagsterRunStatus.STARTED))
+    plan_asset(fleet.instance, run, PAGE, machine)
     return run
 
 

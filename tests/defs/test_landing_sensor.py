@@ -10,8 +10,6 @@ from types import SimpleNamespace
 
 import dagster as dg
 import pytest
-from dagster._core.events import EngineEventData
-from dagster._core.test_utils import create_run_for_test
 
 from perf_assets.core.errors import BadInputError
 from perf_assets.defs.ingest import sensor as landing
@@ -24,6 +22,7 @@ from perf_assets.readers.bundle import read_bundle
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.landing import LANDING_SECONDS, landing_seconds
 from perf_assets.workflows.landing.ingest import ingest_machine
+from tests.dagster_events import note_process
 from tests.defs.conftest import land_perf_stat, spoil
 
 pytestmark = pytest.mark.slow
@@ -97,8 +96,10 @@ def test_a_machine_whose_run_has_not_begun_is_not_asked_for_again(
     """Else a machine that lands all the time would fill the queue faster than runs end."""
     land_perf_stat(lake, "quartz", "b1", 1)
     assert requested(tick()) == ["quartz"]
-    queued = create_run_for_test(
-        instance, refresh_machine_job.name, status=dg.DagsterRunStatus.NOT_STARTED, tags={"dagster/partition": "quartz"}
+    queued = instance.add_run(
+        dg.DagsterRun(
+            refresh_machine_job.name, status=dg.DagsterRunStatus.NOT_STARTED, tags={"dagster/partition": "quartz"}
+        )
     )
     land_perf_stat(lake, "quartz", "b2", 2)
     land_perf_stat(lake, "ruby", "b1", 1)
@@ -157,9 +158,7 @@ def test_a_tick_does_a_bounded_part_and_the_next_goes_on(tick, lake: Lake) -> No
 def finished(instance: dg.DagsterInstance, machine: str, *, succeeded: bool) -> str:
     """A run of a machine that ended now."""
     tags = {"dagster/partition": machine}
-    run = create_run_for_test(
-        instance, job_name=refresh_machine_job.name, tags=tags, status=dg.DagsterRunStatus.STARTED
-    )
+    run = instance.add_run(dg.DagsterRun(refresh_machine_job.name, tags=tags, status=dg.DagsterRunStatus.STARTED))
     if succeeded:
         instance.report_dagster_event(
             dg.DagsterEvent(dg.DagsterEventType.RUN_SUCCESS.value, run.job_name), run_id=run.run_id
@@ -199,7 +198,7 @@ def test_a_run_that_succeeds_or_still_runs_is_not_asked_for_again(
     land_perf_stat(lake, "quartz", "b1", 1)
     tick()
     tags = {"dagster/partition": "quartz"}
-    create_run_for_test(instance, job_name=refresh_machine_job.name, tags=tags, status=dg.DagsterRunStatus.STARTED)
+    instance.add_run(dg.DagsterRun(refresh_machine_job.name, tags=tags, status=dg.DagsterRunStatus.STARTED))
     result = tick()
     assert "waiting for quartz" in str(result.skip_reason)
     finished(instance, "quartz", succeeded=True)
@@ -211,15 +210,14 @@ def test_a_run_whose_process_is_gone_is_ended_and_asked_for_again(
 ) -> None:
     land_perf_stat(lake, "quartz", "b1", 1)
     tick()
-    run = create_run_for_test(
-        instance,
-        job_name=refresh_machine_job.name,
-        tags={"dagster/partition": "quartz"},
-        status=dg.DagsterRunStatus.STARTED,
+    run = instance.add_run(
+        dg.DagsterRun(
+            refresh_machine_job.name, tags={"dagster/partition": "quartz"}, status=dg.DagsterRunStatus.STARTED
+        )
     )
     with subprocess.Popen(["true"]) as worker:
         pass
-    instance.report_engine_event("started", run, EngineEventData.in_process(worker.pid))
+    note_process(instance, run, worker.pid)
     tick()
     ended = instance.get_run_by_id(run.run_id)
     assert ended is not None
@@ -235,16 +233,17 @@ def test_a_run_that_is_executed_again_is_not_taken_for_the_dead_one_before_it(
     """Dagster copies the tags of a run, also the one that names its process."""
     with subprocess.Popen(["true"]) as gone:
         pass
-    before = create_run_for_test(instance, job_name="adapt_machine")
-    run = create_run_for_test(
-        instance,
-        job_name="adapt_machine",
-        tags={PROCESS_TAG: f"{socket.gethostname()}:{gone.pid}:1.00"},
-        parent_run_id=before.run_id,
-        root_run_id=before.run_id,
-        status=dg.DagsterRunStatus.STARTED,
+    before = instance.add_run(dg.DagsterRun("adapt_machine"))
+    run = instance.add_run(
+        dg.DagsterRun(
+            "adapt_machine",
+            tags={PROCESS_TAG: f"{socket.gethostname()}:{gone.pid}:1.00"},
+            parent_run_id=before.run_id,
+            root_run_id=before.run_id,
+            status=dg.DagsterRunStatus.STARTED,
+        )
     )
-    instance.report_engine_event("started", run, EngineEventData.in_process(os.getpid()))
+    note_process(instance, run, os.getpid())
     tick()
     alive = instance.get_run_by_id(run.run_id)
     assert alive is not None

@@ -3,12 +3,10 @@
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import dagster as dg
 import pytest
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
 import perf_assets.defs
 from perf_assets.cli.main import cli
@@ -47,12 +45,13 @@ def _functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
 
 
 @pytest.fixture(scope="module")
-def graph() -> BaseAssetGraph[Any]:
-    return build_definitions().resolve_asset_graph()
+def definitions() -> dg.Definitions:
+    return build_definitions()
 
 
 @pytest.mark.slow
-def test_the_edges_of_every_asset_are_tested(graph: BaseAssetGraph[Any]) -> None:
+def test_the_edges_of_every_asset_are_tested(definitions: dg.Definitions) -> None:
+    graph = definitions.resolve_asset_graph()
     keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
     covered = set().union(*COVERED.values())
     assert keys == covered, f"in no test of edges: {sorted(keys - covered)}; no asset: {sorted(covered - keys)}"
@@ -68,7 +67,8 @@ def test_a_step_is_called_as_the_asset_that_it_makes(step: dg.AssetsDefinition) 
 
 
 @pytest.mark.slow
-def test_a_table_is_called_as_its_asset(graph: BaseAssetGraph[Any]) -> None:
+def test_a_table_is_called_as_its_asset(definitions: dg.Definitions) -> None:
+    graph = definitions.resolve_asset_graph()
     named = {
         key.to_user_string(): graph.get(key).metadata["dagster/table_name"]
         for key in graph.get_all_asset_keys()

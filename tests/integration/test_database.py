@@ -10,7 +10,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.events import EngineEventData
 from dagster_postgres.utils import wait_for_connection
 
 from perf_assets.cli import main
@@ -18,6 +17,7 @@ from perf_assets.core.errors import BadInputError, BusyError, DatabaseError
 from perf_assets.defs.operate.dead_runs import end_dead_runs, note_launcher
 from perf_assets.infra.postgres import Address, LeaseClaim
 from perf_assets.storage.record import MachineRecord
+from tests.dagster_events import note_process
 from tests.defs.conftest import land_perf_stat
 from tests.installation import Installation, install, running, wait_for
 from tests.postgres import PASSWORD, Server
@@ -153,8 +153,7 @@ def test_runs_that_died_on_this_host_are_ended(
         def launched() -> str:
             run = instance.create_run_for_job(dg.GraphDefinition("work").to_job())
             instance.report_dagster_event(dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, "work"), run.run_id)
-            started = EngineEventData({"pid": dg.MetadataValue.text(str(dead.pid))})
-            instance.report_engine_event("Started process for run", run, started)
+            note_process(instance, run, dead.pid)
             return str(run.run_id)
 
         launched()
