@@ -199,7 +199,7 @@ def _of_file(error: OSError) -> str:
     path = Path(os.fsdecode(error.filename)).absolute()
     for folder, variable in ((lake_root(), "PERF_ASSETS_LAKE"), (dagster_home(), "DAGSTER_HOME")):
         if path.is_relative_to(folder) or folder.is_relative_to(path):
-            return f"{path}: {error.strerror}: set {variable} (or -C DIR) to a folder that you may write"
+            return f"{path}: {error.strerror}: set {variable} (or -C DIR) to a folder that you may read and write"
     return f"{path}: {error.strerror}"
 
 

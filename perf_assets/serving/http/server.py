@@ -9,10 +9,8 @@ from collections.abc import Callable
 
 import uvicorn
 
-from perf_assets.core.errors import BadInputError
 from perf_assets.models.common.threads import keep_blas_to_one_thread
 from perf_assets.serving.http.app import Limits, create_app
-from perf_assets.serving.http.guard import is_loopback
 from perf_assets.serving.predictor import Predictor
 from perf_assets.storage.lake import Lake
 
@@ -21,11 +19,10 @@ _SHUTDOWN_SECONDS = 10
 _MOST_CONNECTIONS = 1000
 
 
-def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, say: Callable[[str], None]) -> None:
-    """Load all models, then answer until SIGTERM or Ctrl-C; requests that are under way are finished."""
-    if token is None and not is_loopback(host):
-        raise BadInputError(f"--host {host} lets others in: give a token with --token-file or PERF_ASSETS_TOKEN")
-    listener = _listen(host, port)
+def serve(
+    lake: Lake, host: str, listener: socket.socket, limits: Limits, token: str | None, say: Callable[[str], None]
+) -> None:
+    """Load all models, then answer on a bound socket until SIGTERM or Ctrl-C; requests under way are finished."""
     # The server ends in peace and then raises the signal again: that is an end, and no failure.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     keep_blas_to_one_thread()
@@ -51,15 +48,3 @@ def serve(lake: Lake, host: str, port: int, limits: Limits, token: str | None, s
     port = listener.getsockname()[1]
     say(f"{len(predictor.models.machines())} champions; http://{host}:{port}/docs says what is answered")
     uvicorn.Server(config).run(sockets=[listener])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadInputError(f"{host}:{port} cannot be used ({reason}): choose another --port or --host") from None
-    return listener

@@ -1,6 +1,7 @@
 """`perf-assets serve`."""
 
 import os
+import socket
 from pathlib import Path
 
 import click
@@ -30,10 +31,16 @@ def command(host: str, port: int, token_file: Path | None, max_body_bytes: int, 
     """
     token = _token(token_file)
     check_private_places()
+    from perf_assets.serving.http.guard import is_loopback
+
+    if token is None and not is_loopback(host):
+        raise BadInputError(f"--host {host} lets others in: give a token with --token-file or PERF_ASSETS_TOKEN")
+    # Before what takes seconds to import.
+    listener = _listen(host, port)
     from perf_assets.serving.http.app import Limits
     from perf_assets.serving.http.server import serve
 
-    serve(Lake.default(), host, port, Limits(max_body_bytes, max_rows, timeout), token, say)
+    serve(Lake.default(), host, listener, Limits(max_body_bytes, max_rows, timeout), token, say)
 
 
 def _token(file: Path | None) -> str | None:
@@ -56,3 +63,15 @@ def _token(file: Path | None) -> str | None:
     if len(token) < _LEAST_LETTERS:
         raise BadInputError(f"{place} holds fewer than {_LEAST_LETTERS} letters, which can be guessed: take more")
     return token
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInputError(f"{host}:{port} cannot be used ({reason}): choose another --port or --host") from None
+    return listener
