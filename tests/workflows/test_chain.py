@@ -128,8 +128,9 @@ def test_a_machine_that_lands_after_training_is_answered_with_its_amm_from_every
         run = run_on(site, machine)
         (answer,) = predictor.predict([run], LATE)
         assert (answer.model, answer.is_with_amm) == (NAME, True)
-        width = np.log(answer.upper_seconds / answer.predicted_seconds)
-        assert width > 0.999 * 1.6449 * model.errors["with"]["machine"].near
+        size = np.log(answer.upper_seconds / answer.predicted_seconds) / 1.6449
+        expected = model.errors["with"]["machine"]
+        assert 0.999 * expected.near < size < 1.001 * expected.at(1.0), "between machines that are alike and unlike"
         asked = pd.DataFrame(
             [
                 {
