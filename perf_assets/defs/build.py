@@ -9,11 +9,12 @@ from perf_assets.defs import logging as progress
 from perf_assets.defs.code_versions import with_code_version
 from perf_assets.defs.ingest import checks, features, health, raw
 from perf_assets.defs.ingest import sensor as landing
+from perf_assets.defs.machines import assets as machine_models
 from perf_assets.defs.operate import alerts
 from perf_assets.defs.reports import fleet
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.scheduling import assets as schedule
-from perf_assets.defs.sources import assets as models
+from perf_assets.defs.sources import assets as sources
 from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
 from perf_assets.defs.targets import pair_matrix
@@ -24,7 +25,20 @@ from perf_assets.infra.profile import InProcessProfile, MultiprocessProfile, cur
 from perf_assets.infra.threads import process_count
 from perf_assets.storage.landing import landing_seconds
 
-_ASSETS = (raw, features, health, models, evaluation, targets, pair_matrix, transfers, vectors, schedule, fleet)
+_ASSETS = (
+    raw,
+    features,
+    health,
+    machine_models,
+    sources,
+    evaluation,
+    targets,
+    pair_matrix,
+    transfers,
+    vectors,
+    schedule,
+    fleet,
+)
 """Modules that make assets, and checks of them."""
 
 

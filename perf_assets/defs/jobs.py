@@ -7,11 +7,12 @@ import dagster as dg
 
 from perf_assets.core.tables.health import HEALTH
 from perf_assets.core.tables.models import AMMS
+from perf_assets.defs.machines import assets as machine_models
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.reports import fleet
 from perf_assets.defs.resources import LakeResource
 from perf_assets.defs.scheduling import assets as schedule
-from perf_assets.defs.sources import assets as models
+from perf_assets.defs.sources import assets as sources
 from perf_assets.defs.sources import evaluation
 from perf_assets.defs.targets import assets as targets
 from perf_assets.defs.targets import pair_matrix
@@ -52,8 +53,8 @@ refresh_machine_job = _job(
 adapt_machine_job = _job(
     "adapt_machine", _ADAPTATION, "Adapt, register, judge and score the target model of a machine, write its page"
 )
-ENCODER_STEPS = (models.ENCODER,)
-SOURCE_STEPS = (models.train_source_models, models.model_source__inputs, models.out_amm__machines)
+ENCODER_STEPS = (machine_models.ENCODER,)
+SOURCE_STEPS = (sources.train_source_models, sources.model_source__inputs, machine_models.out_amm__machines)
 VECTOR_STEPS = (vectors.model_vector__relative, vectors.eval_vector__verdicts)
 train_fleet_job = _job(
     "train_fleet",

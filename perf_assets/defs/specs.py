@@ -1,9 +1,10 @@
-"""Assets as Dagster knows them: specifications made from tables, steps that make one asset, rows as metadata."""
+"""Assets as Dagster knows them: specifications made from tables, steps and their options, rows as metadata."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from perf_assets.core.tables.landing import SPECS, TIMINGS
 from perf_assets.core.tables.runs import ENVIRONMENTS, FEATURES
@@ -36,6 +37,12 @@ _GROUPS = {
 FLEET = [FEATURES.name, TIMINGS.name, ENVIRONMENTS.name, SPECS.name]
 """Tables that fleet-wide models are made from."""
 _NOT_SHOWN = {"bundle_digest", "formulas", "runs"}
+
+
+class TrainingConfig(dg.Config):
+    """Options of a step that trains."""
+
+    seed: int = Field(default=0, ge=0, description="Seed of everything that is random")
 
 
 def group_of(name: str) -> str:

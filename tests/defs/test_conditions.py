@@ -15,8 +15,9 @@ from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.core.tables.vectors import VECTOR_VERDICTS
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.machines.assets import ENCODER, MAP
 from perf_assets.defs.reports.fleet import FLEET_PAGE
-from perf_assets.defs.sources.assets import ENCODER, MAP, WITH_AMM, WITHOUT_AMM
+from perf_assets.defs.sources.assets import WITH_AMM, WITHOUT_AMM
 from perf_assets.defs.targets.assets import ADAPTED, PAGE
 from perf_assets.defs.transfers.assets import ADAPTED as TRANSFER
 from perf_assets.defs.vectors.assets import VECTOR

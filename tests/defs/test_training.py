@@ -18,9 +18,10 @@ from perf_assets.core.tables.models import AMMS, BEHAVES_LIKE, FEATURE_MASKS, TR
 from perf_assets.core.tables.schedule import TURNAROUND
 from perf_assets.core.tables.verdicts import VERDICTS
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.machines.assets import MAP
 from perf_assets.defs.reports.fleet import FLEET_PAGE
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.sources.assets import MAP, WITH_AMM
+from perf_assets.defs.sources.assets import WITH_AMM
 from perf_assets.defs.targets.assets import ADAPTED
 from perf_assets.demo.fleet import fleet_bundles
 from perf_assets.registry.versions import load, promote, roll_back, tags_of, versions

@@ -22,9 +22,9 @@ from perf_assets.core.vector_settings import VectorSettings
 from perf_assets.defs import jobs, partitions
 from perf_assets.defs import logging as progress
 from perf_assets.defs.build import build_definitions
+from perf_assets.defs.machines.assets import MAP
 from perf_assets.defs.operate.dead_runs import PROCESS_TAG, end_dead_runs, own_process
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.sources.assets import MAP
 from perf_assets.defs.targets.assets import NOT_MADE, PAGE
 from perf_assets.infra.locks import exclusive
 from perf_assets.infra.postgres import Address

@@ -25,8 +25,8 @@ from perf_assets.defs.links import (
 )
 from perf_assets.defs.partitions import machines
 from perf_assets.defs.resources import LakeResource
-from perf_assets.defs.sources.assets import WITH_AMM, TrainingConfig
-from perf_assets.defs.specs import POOL, Metadata, asset_spec, model_spec, one_asset
+from perf_assets.defs.sources.assets import WITH_AMM
+from perf_assets.defs.specs import POOL, Metadata, TrainingConfig, asset_spec, model_spec, one_asset
 from perf_assets.defs.verdicts import curve_result, verdict_check, verdict_result
 from perf_assets.storage.lake import Lake
 from perf_assets.storage.results import stored_at

@@ -96,8 +96,8 @@ class _AttentionNets(nn.Module):
 
 def _of_rows(layers: nn.Sequential, rows: Tensor) -> Tensor:
     """Output of the layers for members x machines x rows x counters."""
-    made: Tensor = layers(rows.flatten(1, 2))
-    return made.unflatten(1, rows.shape[1:3])
+    applied: Tensor = layers(rows.flatten(1, 2))
+    return applied.reshape(*rows.shape[:3], -1)
 
 
 @dataclass(frozen=True, eq=False)
