@@ -96,8 +96,8 @@ def _won(series: Floats, point: int) -> Floats:
     bets = np.cumsum(_log_chances(point)[:, slots] - if_unchanged, axis=1)
     memory = _memory(series[:point])
     counted = bets * (1 - memory) / (1 + memory)
-    averaged: Floats = np.logaddexp.reduce(counted, axis=0) - np.log(len(_SHIFTS))
-    return np.concatenate([np.zeros(point), averaged])
+    averaged = np.logaddexp.reduce(counted, axis=0) - np.log(len(_SHIFTS))
+    return np.asarray(np.concatenate([np.zeros(point), averaged]))
 
 
 @lru_cache(maxsize=MOST)
