@@ -96,15 +96,14 @@ def _won(series: Floats, point: int) -> Floats:
     bets = np.cumsum(_log_chances(point)[:, slots] - if_unchanged, axis=1)
     memory = _memory(series[:point])
     counted = bets * (1 - memory) / (1 + memory)
-    averaged = np.logaddexp.reduce(counted, axis=0) - np.log(len(_SHIFTS))
-    return np.asarray(np.concatenate([np.zeros(point), averaged]))
+    return np.concatenate([np.zeros(point), np.logaddexp.reduce(counted, axis=0) - np.log(len(_SHIFTS))])
 
 
 @lru_cache(maxsize=MOST)
 def _log_chances(point: int) -> Floats:
     """Log of the chance of each gap between the first values, per size of the change."""
     edges = ndtri(np.arange(point + 2) / (point + 1))
-    return np.log(np.maximum(np.diff(ndtr(edges[None, :] - _SHIFTS[:, None]), axis=1), 1e-300))
+    return np.asarray(np.log(np.maximum(np.diff(ndtr(edges[None, :] - _SHIFTS[:, None]), axis=1), 1e-300)))
 
 
 def _memory(first: Floats) -> float:
