@@ -249,9 +249,9 @@ class _Service:
 def _add_questions(app: FastAPI, service: _Service) -> None:
     @app.post("/predict", response_model=Answers, summary="How long runs take on another machine")
     async def predict(question: Question) -> Response:
-        """Times with 90% intervals and warnings: as measured on the target (`model` is `measured`, the warning has date
-        and spread), from the target's champion where the runs or their configurations are of its reference machine,
-        otherwise from the source models.
+        """Times with 90% intervals and warnings: as measured on the target (the model is called measured, the warning
+        has date and spread), from the target's champion where the runs or their configurations are of its reference
+        machine, otherwise from the source models.
         """
         answers = Answers.model_construct(predictions=await service.predict(question))
         return Response(_ANSWERS.dump_json(answers), media_type="application/json")
