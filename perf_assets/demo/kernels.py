@@ -93,6 +93,10 @@ class Kernel:
         root = 1.0 / self.dimension
         return float(max(1, math.floor((requested_size / self.block) ** root + 2.0**root - 1.0)))
 
+    def edge_of_size(self, problem_size: float) -> float:
+        """Edge length, not rounded, of an actual problem size."""
+        return float((problem_size / self.block) ** (1.0 / self.dimension))
+
     def problem_size(self, requested_size: int) -> int:
         """Actual problem size for a requested one."""
         if self.size is None:

@@ -231,9 +231,9 @@ def recorded_reads() -> Iterator[Reads]:
             return whole(source, *arguments, **options)
 
         patch.setattr(pq, "read_table", read_table)
-        # Numbers of rows, and what a value was made from, are shown beside it: nothing is made of them.
+        # Numbers of rows, and what a value was made from and its unit, are shown beside it: nothing is made of them.
         patch.setattr(warehouse, "row_counts", reads.unnoted(warehouse.row_counts))  # type: ignore[attr-defined]
-        for name in ("provenance", "is_simulated"):
+        for name in ("provenance", "is_simulated", "relative_times"):
             patch.setattr(Fleet, name, reads.unnoted(getattr(Fleet, name)))
         # What is missing is said to people, where nothing can be made.
         patch.setattr(Readiness, "of", reads.unnoted(Readiness.of))
