@@ -116,20 +116,16 @@ class Fleet:
         """
         query = f"""
             WITH runs AS (SELECT machine, labels ->> $path AS relative_to FROM {RUNS.name})
-            SELECT machine, string_agg(DISTINCT relative_to, ', ' ORDER BY relative_to) AS said,
+            SELECT machine, string_agg(DISTINCT relative_to, ', ' ORDER BY relative_to) AS reference,
                    count(relative_to) AS relative_count, count(*) AS runs_count
-            FROM runs GROUP BY machine HAVING said IS NOT NULL
+            FROM runs GROUP BY machine HAVING reference IS NOT NULL
         """
-        rows = self.warehouse.frame(query, {"path": f'$."{RELATIVE_TIME}"'}).to_dict("records")
-        return {
-            row["machine"]: f"relative {row['said']}"
-            + (
-                ""
-                if row["relative_count"] == row["runs_count"]
-                else f" ({row['relative_count']} of {row['runs_count']})"
-            )
-            for row in rows
-        }
+        labels = {}
+        for row in self.warehouse.frame(query, {"path": f'$."{RELATIVE_TIME}"'}).to_dict("records"):
+            is_mixed = row["relative_count"] < row["runs_count"]
+            share = f" ({row['relative_count']} of {row['runs_count']})" if is_mixed else ""
+            labels[row["machine"]] = f"relative {row['reference']}{share}"
+        return labels
 
     def provenance(self, machine: str | None = None) -> dict[str, str]:
         """Data behind models, of all machines or of one: number of manifests, and one digest of all of theirs."""
